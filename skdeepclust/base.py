@@ -1,0 +1,381 @@
+"""What all clusterers share: scikit-learn's contract, with the fitted state set last."""
+
+import warnings
+from abc import abstractmethod
+
+import numpy as np
+import torch
+from sklearn.base import ClusterMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ._network_estimator import (
+    NETWORK_CONSTRAINTS,
+    POSITIVE_INTEGER,
+    TRAINING_CONSTRAINTS,
+    NetworkEstimator,
+    is_frozen,
+)
+from ._validation import open_rows
+from .exceptions import ClusterCollapseWarning
+from .pretraining import DenoisingAutoencoder
+from .training.first_partition import NAMED_INITS, FirstPartitionPhase
+from .training.inference import ChunkedForward
+from .training.seeds import draw_seed
+from .training.sklearn_callbacks import fit_report, with_callbacks
+from .training.streaming import RowBuffer, bounded
+
+COMMON_CONSTRAINTS = {
+    **NETWORK_CONSTRAINTS,
+    **TRAINING_CONSTRAINTS,
+    "n_clusters": [POSITIVE_INTEGER],
+    "pretrain": [StrOptions({"auto"}), HasMethods(["fit", "transform"]), None],
+    "init": [StrOptions(set(NAMED_INITS)), HasMethods(["fit"]), "array-like"],
+    "n_init": [POSITIVE_INTEGER],
+}
+
+# A stream starts when there are this many rows for each cluster.
+_START_ROWS_PER_CLUSTER = 10
+
+
+class DeepClusterer(ClusterMixin, NetworkEstimator):
+    """Base of the clusterers; not for direct use.
+
+    A method says which phases it runs, how an embedding becomes probabilities, and what of a
+    finished run it keeps. The rest, from reading `X` to the order of cluster ids, is here.
+    """
+
+    @abstractmethod
+    def _phases(self, run, warm):
+        """Return the phases that follow pretraining and the first partition."""
+
+    @abstractmethod
+    def _method_attributes(self, run):
+        """Return the fitted attributes of the method, and its state for streams."""
+
+    @abstractmethod
+    def _assignment(self, attributes):
+        """Return the function from a chunk of embedding to a chunk of probabilities."""
+
+    @abstractmethod
+    def _reorder(self, run, order):
+        """Renumber the clusters of a run: new id ``i`` is old id ``order[i]``."""
+
+    @abstractmethod
+    def _stream_step(self, rows, state):
+        """Learn from `rows`; return what changed of the fitted attributes."""
+
+    @abstractmethod
+    def _restore_method(self, run):
+        """Put the fitted state of the method back into a run that continues from it."""
+
+    @with_callbacks
+    def fit(self, X, y=None):
+        """Cluster `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or images (n_samples, C, H, W)
+            Training rows; arrays, frames, CSR matrices, memmaps and tensors are read batch by
+            batch and never copied whole.
+        y : ignored
+            Not used for training. Callbacks that score against labels are given it.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            For parameters or data that cannot work; the message names them.
+        TrainingDivergedError
+            When the loss becomes nan or infinite. An earlier fitted state is kept.
+        """
+        self._validate_params()
+        rows, described, statistics = self._open_and_scan(X)
+        self._check_enough_rows(rows)
+        warm = self.warm_start and self.__sklearn_is_fitted__()
+        seed = draw_seed(self.random_state)
+        run = self._prepare_run(rows, statistics, seed, warm, report=None)
+        run.report = fit_report(self, X, y, lambda: self._attributes_so_far(run, described))
+        self._execute(run, described, warm)
+        return self
+
+    def partial_fit(self, X, y=None):
+        """Learn from the next rows of a stream.
+
+        A new estimator keeps rows until there are ``10 * n_clusters`` and starts as `fit` does;
+        from then on each call takes one gradient step a row batch and updates the running
+        statistics of the clusters. After `fit` it continues from there. Cluster ids never
+        change their meaning. `labels_` is of the rows of this call alone.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or images (n_samples, C, H, W)
+            The next rows.
+        y : ignored
+            There for the sake of pipelines.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        self._validate_params()
+        if not self.__sklearn_is_fitted__():
+            self._buffer_or_start(X)
+            return self
+        rows = self._open_fitted_rows(X)
+        self._scan(rows)
+        changed = self._stream_step(rows, self._stream_state)
+        attributes = {**vars(self), **changed}
+        changed["labels_"] = self._labels(rows, attributes)
+        changed["history_"] = bounded([*self.history_, changed.pop("record")])
+        self.__dict__.update(changed)
+        return self
+
+    def predict(self, X):
+        """Return the cluster of each row: the argmax of :meth:`predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or images (n_samples, C, H, W)
+            Rows to assign.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,), int64
+        """
+        self._check_is_ready()
+        assign = self._assignment(vars(self))
+        return self._forward(X, lambda z: assign(z).argmax(dim=1)).numpy()
+
+    def predict_proba(self, X):
+        """Return how strongly each row belongs to each cluster.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or images (n_samples, C, H, W)
+            Rows to assign.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_clusters), float64
+            Rows sum to 1. They are assignment scores of the method, not calibrated.
+        """
+        self._check_is_ready()
+        return self._forward(X, self._assignment(vars(self))).numpy()
+
+    def transform(self, X):
+        """Return the embedding of `X` (not distances to the centres, as KMeans does).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or images (n_samples, C, H, W)
+            Rows to embed.
+
+        Returns
+        -------
+        embedding : ndarray of shape (n_samples, embedding_dim)
+            float32, or the type of `X` with ``encoder="identity"``.
+        """
+        self._check_is_ready()
+        return super().transform(X)
+
+    # -- fit, step by step -----------------------------------------------------------------
+
+    def _prepare_run(self, rows, statistics, seed, warm, report):
+        """Return the run of a fit, its network built, copied or taken from `pretrain`."""
+        if warm:
+            self._check_same_row_shape(rows)
+            if self.n_clusters != self._n_fitted_clusters():
+                raise ValueError(
+                    f"n_clusters={self.n_clusters} differs from the {self._n_fitted_clusters()} "
+                    "clusters of the fit that warm_start=True continues; set warm_start=False."
+                )
+            network = self._copy_of_fitted_network()
+        else:
+            network = self._new_network(rows, statistics, seed)
+        return self._start_run(rows, network, seed, report)
+
+    def _new_network(self, rows, statistics, seed):
+        pretrainer = self._pretrainer()
+        if not is_frozen(pretrainer):
+            builder = pretrainer if pretrainer is not None else self._default_pretrainer()
+            return builder.build_network(rows, statistics, seed)
+        fitted = pretrainer.estimator
+        if fitted._row_shape != rows.row_shape:
+            raise ValueError(
+                f"pretrain was fitted on rows of shape {fitted._row_shape}, but X has rows of shape "
+                f"{rows.row_shape}; fit it on data of the same shape."
+            )
+        if self._bounded_embedding and not fitted.bounded:
+            raise ValueError(
+                f"{type(self).__name__} needs a bounded embedding, but pretrain was fitted with "
+                "bounded=False; fit DenoisingAutoencoder(bounded=True)."
+            )
+        return fitted._copy_of_fitted_network()
+
+    def _pretrainer(self):
+        """Return the transformer to learn the encoder with: unfitted, frozen, or None."""
+        if self.pretrain is None:
+            return None
+        identity = isinstance(self.encoder, str) and self.encoder == "identity"
+        if isinstance(self.pretrain, str):
+            return None if identity else self._default_pretrainer()
+        own = self.pretrain.estimator if is_frozen(self.pretrain) else self.pretrain
+        if not isinstance(own, DenoisingAutoencoder):
+            raise TypeError(
+                "pretrain must be 'auto', None or a transformer of skdeepclust.pretraining, got "
+                f"{type(own).__name__}; put other transformers before the clusterer in a Pipeline."
+            )
+        if is_frozen(self.pretrain):
+            check_is_fitted(own)
+            return self.pretrain
+        if own.__sklearn_is_fitted__():
+            raise ValueError(
+                "pretrain is already fitted, and scikit-learn's clone would unfit it. Pass "
+                "sklearn.frozen.FrozenEstimator(pretrain) to reuse it, or an unfitted one to train "
+                "it anew."
+            )
+        if identity:
+            raise ValueError(
+                "encoder='identity' has nothing to pretrain; set pretrain=None or another encoder."
+            )
+        return self._with_own_architecture(clone(own))
+
+    def _default_pretrainer(self):
+        return self._with_own_architecture(DenoisingAutoencoder())
+
+    def _with_own_architecture(self, pretrainer):
+        """Give `pretrainer` the network of this estimator; its training stays its own."""
+        shared = ("encoder", "hidden_dims", "embedding_dim", "image_shape", "scaling")
+        params = {name: getattr(self, name) for name in shared}
+        return pretrainer.set_params(**params, bounded=self._bounded_embedding)
+
+    def _all_phases(self, run, warm):
+        if warm:
+            self._restore_method(run)
+            return self._phases(run, warm=True)
+        pretrainer = self._pretrainer()
+        trains = pretrainer is not None and not is_frozen(pretrainer)
+        first = [pretrainer.phase(len(run.rows))] if trains else []
+        return [*first, *self._phases(run, warm=False)]
+
+    def _first_partition(self, restart=0):
+        return FirstPartitionPhase(self.init, self.n_clusters, restart)
+
+    def _execute(self, run, described, warm):
+        try:
+            if run.report:
+                run.report.begin_fit()
+            run.execute(self._all_phases(run, warm))
+        except KeyboardInterrupt:
+            self._keep_last_epoch(run, described, warm)
+            raise
+        attributes = self._finished_attributes(run, described, keep_ids=warm)
+        self._take_over(attributes)
+        self._warn_of_unused(attributes["labels_"])
+        if run.report:
+            run.report.end_fit()
+
+    def _keep_last_epoch(self, run, described, warm):
+        """Take over the last finished epoch; one within pretraining is given a partition."""
+        if not run.return_to_snapshot():
+            return
+        if not warm and "centers" not in run.tensors:
+            self._first_partition().begin(run)
+        run.stop_reason = "interrupted by Ctrl-C"
+        self._take_over(self._finished_attributes(run, described, keep_ids=warm))
+        self._warn_interrupted(run)
+
+    def _finished_attributes(self, run, described, keep_ids):
+        """Return all fitted attributes of a run; after a cold fit used ids come first."""
+        attributes = self._run_attributes(run, described)
+        labels = self._labels(run.rows, attributes)
+        if not keep_ids:
+            used = np.unique(labels)
+            if len(used) and used[-1] != len(used) - 1:
+                unused = np.setdiff1d(np.arange(self.n_clusters), used)
+                self._reorder(run, torch.from_numpy(np.concatenate([used, unused])))
+                attributes = self._run_attributes(run, described)
+                labels = self._labels(run.rows, attributes)
+        attributes["labels_"] = labels
+        return attributes
+
+    def _run_attributes(self, run, described):
+        return {
+            **self._network_attributes(run, described),
+            "n_iter_": run.values.get("n_iter", 0),
+            **self._method_attributes(run),
+        }
+
+    def _attributes_so_far(self, run, described):
+        """Return the fitted attributes as if the fit ended now, or None without a partition."""
+        if "centers" not in run.tensors:
+            return None
+        attributes = self._run_attributes(run, described)
+        return {**attributes, "labels_": self._labels(run.rows, attributes)}
+
+    def _labels(self, rows, attributes):
+        """Return the clusters of `rows` as `predict` will give them."""
+        assign = self._assignment(attributes)
+        network = attributes["net_"].module_
+        forward = ChunkedForward(network, attributes["_chunk_rows"], network.scaling.shift.device)
+        return forward(rows, lambda z: assign(z).argmax(dim=1)).numpy()
+
+    def _n_fitted_clusters(self):
+        return len(self.cluster_centers_)
+
+    def _check_enough_rows(self, rows):
+        if len(rows) < self.n_clusters:
+            raise ValueError(
+                f"n_samples={len(rows)} should be >= n_clusters={self.n_clusters}; pass more "
+                "samples or ask for fewer clusters."
+            )
+
+    def _warn_of_unused(self, labels):
+        n_used = len(np.unique(labels))
+        if n_used < self.n_clusters:
+            warnings.warn(
+                f"{n_used} clusters are used of the n_clusters={self.n_clusters} asked for: the "
+                "data may hold fewer distinct groups. Lower n_clusters, or try another init.",
+                ClusterCollapseWarning,
+                stacklevel=3,
+            )
+
+    # -- streams ---------------------------------------------------------------------------
+
+    def _buffer_or_start(self, X):
+        """Keep the rows of `X`; start the clustering when there are enough."""
+        buffer = getattr(self, "_stream_buffer", None)
+        rows, described = self._open_training_rows(X)
+        if buffer is not None and rows.n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {rows.n_features} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        self._scan(rows)
+        grown = RowBuffer(_START_ROWS_PER_CLUSTER * self.n_clusters, buffer)
+        grown.add(rows)
+        if grown.n_missing:
+            self.__dict__.update({**described, "_stream_buffer": grown})
+            return
+        everything = open_rows(grown.contents(), dtype="keep")
+        everything.row_shape = rows.row_shape
+        statistics = self._scan(everything)
+        run = self._prepare_run(everything, statistics, draw_seed(self.random_state), False, None)
+        self._execute(run, described, warm=False)
+        self.labels_ = self._labels(rows, vars(self))
+
+    def _check_is_ready(self):
+        buffer = getattr(self, "_stream_buffer", None)
+        if buffer is not None and not self.__sklearn_is_fitted__():
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet: partial_fit has {len(buffer)} "
+                f"rows and needs {buffer.n_missing} more before it can start."
+            )
+        check_is_fitted(self)

@@ -1,0 +1,1 @@
+"""Torch modules that know nothing of clustering methods."""

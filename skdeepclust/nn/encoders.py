@@ -1,0 +1,224 @@
+"""Encoders and decoders: an MLP for vectors, strided convolutions for images.
+
+Both are lists of stages. The values between the stages are what a multi-level denoising
+autoencoder reconstructs, so encoder and decoder of a pair mirror each other exactly.
+
+References
+----------
+Deep Clustering via Joint Convolutional Autoencoder Embedding and Relative Entropy
+Minimization, arXiv:1704.06327.
+"""
+
+import torch
+from torch import nn
+
+_NEGATIVE_SLOPE = 0.01
+_N_MAPS = 50
+# Convolutions are stacked, each halving the sides, until the larger side is at most this.
+_TARGET_SIDE = 13
+
+
+class StagedEncoder(nn.Module):
+    """Stages applied one after another, with dropout after each when a pass is noisy.
+
+    Parameters
+    ----------
+    stages : list of Module
+        The last one gives the embedding.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch import nn
+    >>> from skdeepclust.nn.encoders import StagedEncoder
+    >>> encoder = StagedEncoder([nn.Flatten(), nn.Linear(4, 2)])
+    >>> encoder(torch.zeros(3, 2, 2)).shape
+    torch.Size([3, 2])
+    """
+
+    def __init__(self, stages):
+        super().__init__()
+        self.stages = nn.ModuleList(stages)
+
+    def forward(self, rows):
+        for stage in self.stages:
+            rows = stage(rows)
+        return rows
+
+    def levels(self, rows):
+        """Return the clean input of every stage: what the decoder is to give back."""
+        values = [rows]
+        for stage in self.stages[:-1]:
+            values.append(stage(values[-1]))
+        return values
+
+    def corrupted(self, rows, dropout):
+        """Return the embedding of a pass with dropout `dropout[i]` before stage i."""
+        for stage, rate in zip(self.stages, dropout, strict=True):
+            if rate > 0:
+                rows = nn.functional.dropout(rows, rate)
+            rows = stage(rows)
+        return rows
+
+
+class StagedDecoder(nn.Module):
+    """Stages from the embedding back to the input, each giving one level.
+
+    Parameters
+    ----------
+    stages : list of Module
+        The first takes the embedding, the last gives the reconstructed input.
+    """
+
+    def __init__(self, stages):
+        super().__init__()
+        self.stages = nn.ModuleList(stages)
+
+    def forward(self, embedding):
+        """Return the reconstructed levels, the input first."""
+        values = []
+        for stage in self.stages:
+            embedding = stage(embedding)
+            values.append(embedding)
+        return values[::-1]
+
+
+def mlp_autoencoder(row_shape, hidden_dims, embedding_dim, *, bounded, bounded_output):
+    """Return an MLP encoder and the decoder that mirrors it.
+
+    Parameters
+    ----------
+    row_shape : tuple of int
+        Shape of one row; images are flattened.
+    hidden_dims : sequence of int
+        Widths of the hidden layers.
+    embedding_dim : int
+        Size of the embedding.
+    bounded : bool
+        Whether the embedding passes through tanh.
+    bounded_output : bool
+        Whether the reconstructed input passes through tanh (rows scaled to -1..1).
+
+    Returns
+    -------
+    encoder : StagedEncoder
+    decoder : StagedDecoder
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skdeepclust.nn.encoders import mlp_autoencoder
+    >>> encoder, decoder = mlp_autoencoder((8,), (6, 4), 2, bounded=True, bounded_output=False)
+    >>> [tuple(level.shape) for level in decoder(encoder(torch.zeros(3, 8)))]
+    [(3, 8), (3, 6), (3, 4)]
+    """
+    n_features = int(torch.Size(row_shape).numel())
+    widths = [n_features, *hidden_dims, embedding_dim]
+    encoder, decoder = [], []
+    for depth, (wide, narrow) in enumerate(zip(widths[:-1], widths[1:], strict=True)):
+        is_embedding = depth == len(widths) - 2
+        layers = [nn.Flatten()] if depth == 0 and len(row_shape) > 1 else []
+        layers += [nn.Linear(wide, narrow), *_activation(bounded, is_embedding)]
+        encoder.append(nn.Sequential(*layers))
+        layers = [nn.Linear(narrow, wide), *_activation(bounded_output, depth == 0)]
+        if depth == 0 and len(row_shape) > 1:
+            layers.append(nn.Unflatten(1, row_shape))
+        decoder.insert(0, nn.Sequential(*layers))
+    return StagedEncoder(encoder), StagedDecoder(decoder)
+
+
+def conv_autoencoder(row_shape, embedding_dim, *, bounded, bounded_output):
+    """Return a convolutional encoder for ``(C, H, W)`` images and the decoder mirroring it.
+
+    Each convolution has 50 maps and stride 2; kernel and padding (4 for an even side, 5 for
+    an odd one) are those that a transposed convolution inverts exactly.
+
+    Parameters
+    ----------
+    row_shape : tuple of int
+        ``(C, H, W)``.
+    embedding_dim : int
+        Size of the embedding.
+    bounded, bounded_output : bool
+        As in :func:`mlp_autoencoder`.
+
+    Returns
+    -------
+    encoder : StagedEncoder
+    decoder : StagedDecoder
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skdeepclust.nn.encoders import conv_autoencoder
+    >>> encoder, decoder = conv_autoencoder((1, 28, 28), 10, bounded=True, bounded_output=True)
+    >>> [tuple(level.shape[1:]) for level in decoder(encoder(torch.zeros(1, 1, 28, 28)))]
+    [(1, 28, 28), (50, 13, 13), (50, 7, 7)]
+    """
+    channels, *sides = row_shape
+    encoder, decoder = [], []
+    while len(encoder) < 2 or max(sides) > _TARGET_SIDE:
+        kernel, padding, sides = _halving(sides)
+        first = not encoder
+        encoder.append(
+            nn.Sequential(
+                nn.Conv2d(channels, _N_MAPS, kernel, stride=2, padding=padding),
+                nn.LeakyReLU(_NEGATIVE_SLOPE),
+            )
+        )
+        decoder.insert(
+            0,
+            nn.Sequential(
+                nn.ConvTranspose2d(_N_MAPS, channels, kernel, stride=2, padding=padding),
+                *_activation(bounded_output, first),
+            ),
+        )
+        channels = _N_MAPS
+    n_flat = channels * sides[0] * sides[1]
+    encoder.append(
+        nn.Sequential(nn.Flatten(), nn.Linear(n_flat, embedding_dim), *_activation(bounded, True))
+    )
+    decoder.insert(
+        0,
+        nn.Sequential(
+            nn.Linear(embedding_dim, n_flat),
+            nn.LeakyReLU(_NEGATIVE_SLOPE),
+            nn.Unflatten(1, (channels, *sides)),
+        ),
+    )
+    return StagedEncoder(encoder), StagedDecoder(decoder)
+
+
+def initialise_weights(module, generator):
+    """Draw Glorot-uniform weights and zero biases from `generator`, in place."""
+    for layer in module.modules():
+        if isinstance(layer, (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)):
+            nn.init.xavier_uniform_(layer.weight, generator=generator)
+            nn.init.zeros_(layer.bias)
+
+
+def _activation(bounded, is_outermost):
+    """Return the activation of a stage: tanh or none at the ends, LeakyReLU between."""
+    if not is_outermost:
+        return [nn.LeakyReLU(_NEGATIVE_SLOPE)]
+    return [nn.Tanh()] if bounded else []
+
+
+def _halving(sides):
+    """Return kernel, padding and resulting sides of a stride-2 convolution.
+
+    ``(side + 2 * padding - kernel)`` is even for each choice, so the transposed convolution
+    of the same kernel and padding restores the side without output padding.
+    """
+    kernel, padding, halved = [], [], []
+    for side in sides:
+        if side % 2:
+            size, pad = 5, 2
+        elif side == 2:
+            size, pad = 4, 1
+        else:
+            size, pad = 4, 2 if 28 < side <= 32 else 0
+        kernel.append(size)
+        padding.append(pad)
+        halved.append((side + 2 * pad - size) // 2 + 1)
+    return tuple(kernel), tuple(padding), halved

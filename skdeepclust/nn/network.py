@@ -1,0 +1,189 @@
+"""The network every estimator holds: scaling, encoder, and what the method adds to them."""
+
+import inspect
+
+import torch
+from torch import nn
+
+from .encoders import StagedEncoder, conv_autoencoder, initialise_weights, mlp_autoencoder
+
+
+class EmbeddingNetwork(nn.Module):
+    """Rows to embedding: ``encoder(scaling(rows))``, with a decoder for the training.
+
+    Parameters
+    ----------
+    scaling : Module
+        The fitted input scaling.
+    encoder : Module
+        Maps scaled rows to the embedding.
+    decoder : Module or None, default=None
+        Maps the embedding to the reconstructed levels; None for a method without one.
+    dropout : sequence of float, default=()
+        Rates of the noisy pass, one before each stage of the encoder.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch import nn
+    >>> from skdeepclust.nn.network import EmbeddingNetwork
+    >>> EmbeddingNetwork(nn.Identity(), nn.Linear(3, 2))(torch.zeros(4, 3)).shape
+    torch.Size([4, 2])
+    """
+
+    def __init__(self, scaling, encoder, decoder=None, dropout=()):
+        super().__init__()
+        self.scaling = scaling
+        self.encoder = encoder
+        self.decoder = decoder
+        self.dropout = tuple(dropout)
+
+    def forward(self, rows):
+        return self.encoder(self.scaling(rows))
+
+    def denoise(self, rows):
+        """Return the noisy embedding, the clean levels and the levels the decoder gives."""
+        rows = self.scaling(rows)
+        embedding = self.encoder.corrupted(rows, self.dropout)
+        return embedding, self.encoder.levels(rows), self.decoder(embedding)
+
+    @property
+    def is_trainable(self):
+        """Whether there is anything to train."""
+        return any(parameter.requires_grad for parameter in self.parameters())
+
+
+def build_autoencoder(
+    row_shape,
+    *,
+    encoder,
+    hidden_dims,
+    embedding_dim,
+    bounded,
+    bounded_output,
+    generator,
+):
+    """Return the encoder and decoder that the parameters of an estimator ask for.
+
+    Parameters
+    ----------
+    row_shape : tuple of int
+        ``(n_features,)`` or ``(C, H, W)``.
+    encoder : {"auto", "mlp", "conv", "identity"}, Module or callable
+        As in every estimator. A module must be the caller's own copy.
+    hidden_dims : sequence of int
+        Widths of the MLP, and of the MLP decoder beside a user's encoder.
+    embedding_dim : int
+        Size of the embedding.
+    bounded : bool
+        Whether the embedding has to lie in -1..1; a user's encoder that does not end in
+        tanh gets one.
+    bounded_output : bool
+        Whether the scaled rows lie in -1..1.
+    generator : torch.Generator
+        Draws the initial weights of the parts built here.
+
+    Returns
+    -------
+    encoder : Module
+    decoder : Module or None
+    """
+    if encoder == "identity":
+        return StagedEncoder([nn.Flatten()]), None
+    kwargs = {"bounded": bounded, "bounded_output": bounded_output}
+    is_image = len(row_shape) == 3
+    if encoder == "conv" or (encoder == "auto" and is_image):
+        if not is_image:
+            raise ValueError(
+                f"encoder='conv' needs images, but X has rows of shape {row_shape}; pass "
+                "image_shape=(C, H, W) or X of shape (n, C, H, W)."
+            )
+        parts = conv_autoencoder(row_shape, embedding_dim, **kwargs)
+    elif encoder in ("auto", "mlp"):
+        parts = mlp_autoencoder(row_shape, hidden_dims, embedding_dim, **kwargs)
+    else:
+        own = _users_encoder(encoder, row_shape, embedding_dim)
+        own = StagedEncoder([_bounded(own) if bounded else own])
+        # The hidden levels of a user's encoder are unknown, so the input alone is given back.
+        _, decoder = mlp_autoencoder(row_shape, hidden_dims, embedding_dim, **kwargs)
+        decoder = InputDecoder(decoder)
+        initialise_weights(decoder, generator)
+        return own, decoder
+    for part in parts:
+        initialise_weights(part, generator)
+    return parts
+
+
+class InputDecoder(nn.Module):
+    """A decoder that gives back the input level only."""
+
+    def __init__(self, decoder):
+        super().__init__()
+        self.decoder = decoder
+
+    def forward(self, embedding):
+        return self.decoder(embedding)[:1]
+
+
+def _users_encoder(encoder, row_shape, embedding_dim):
+    """Return the user's module, built by the user's callable where that is what was given."""
+    if not isinstance(encoder, nn.Module):
+        encoder = encoder(row_shape, embedding_dim)
+        if not isinstance(encoder, nn.Module):
+            raise TypeError(
+                "encoder was called with (input_shape, embedding_dim) and returned "
+                f"{type(encoder).__name__}; it must return a torch.nn.Module."
+            )
+    was_training = encoder.training
+    encoder.eval()
+    parameter = next(encoder.parameters(), torch.empty(()))
+    probe = torch.zeros(2, *row_shape, dtype=parameter.dtype, device=parameter.device)
+    try:
+        with torch.inference_mode():
+            found = tuple(encoder(probe).shape)
+    except (RuntimeError, ValueError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"encoder could not be applied to two rows of shape {row_shape}: {error}"
+        ) from error
+    encoder.train(was_training)
+    if found != (2, embedding_dim):
+        raise ValueError(
+            f"encoder gave an output of shape {found} for two rows of shape {row_shape}, expected "
+            f"(2, {embedding_dim}); set embedding_dim to the width of the encoder's output, and "
+            "flatten it to two dimensions."
+        )
+    return encoder
+
+
+def _bounded(module):
+    """Return `module` followed by tanh unless it ends in one."""
+    last = module
+    while isinstance(last, nn.Sequential) and len(last):
+        last = last[-1]
+    return module if isinstance(last, nn.Tanh) else nn.Sequential(module, nn.Tanh())
+
+
+def inference_chunk_rows(network, row_shape):
+    """Return how many rows every inference pass takes, from the cost of a row.
+
+    Convolutions reuse each weight many times a row, so 16 rows fill the processor; a matrix
+    product needs some hundred.
+    """
+    if any(isinstance(m, nn.modules.conv._ConvNd) for m in network.modules()):
+        return 16
+    n_weights = sum(parameter.numel() for parameter in network.encoder.parameters())
+    return 128 if max(n_weights, row_shape[0]) > 2**19 else 256
+
+
+def is_callable_encoder(encoder):
+    """Whether `encoder` is a callable that takes (input_shape, embedding_dim)."""
+    if not callable(encoder) or isinstance(encoder, nn.Module):
+        return False
+    try:
+        inspect.signature(encoder).bind((1,), 1)
+    except TypeError:
+        return False
+    except ValueError:
+        # Some built-in callables have no signature; calling them will tell.
+        return True
+    return True
