@@ -112,8 +112,7 @@ class NetworkEstimator(
     def _open_fitted_rows(self, X):
         """Return the rows of `X` after comparing names, number and shape with the fit's."""
         name = type(self).__name__
-        if len(np.shape(X)) == 2 or hasattr(X, "columns"):
-            validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
+        validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
         dtype = "keep" if self._dtype == "keep" else "float32"
         rows = open_rows(X, dtype=dtype, estimator_name=name)
         if len(rows.row_shape) == 1:
@@ -275,8 +274,8 @@ class NetworkEstimator(
         """Refuse to continue from weights that were fitted to rows of another shape."""
         if rows.row_shape != self._row_shape:
             raise ValueError(
-                f"X has rows of shape {rows.row_shape}, but warm_start=True continues from a fit on "
-                f"rows of shape {self._row_shape}; set warm_start=False to start anew."
+                f"X has rows of shape {rows.row_shape}, but warm_start=True continues from a fit "
+                f"on rows of shape {self._row_shape}; set warm_start=False to start anew."
             )
 
     def _warn_interrupted(self, run):

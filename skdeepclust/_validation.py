@@ -302,7 +302,8 @@ def _check_tensor(tensor):
         )
     if tensor.layout != torch.strided:
         raise TypeError(
-            f"X is a tensor of layout {tensor.layout}; pass X.to_dense() or a scipy.sparse CSR matrix."
+            f"X is a tensor of layout {tensor.layout}; pass X.to_dense() or a scipy.sparse CSR "
+            "matrix."
         )
     if not 2 <= tensor.ndim <= 4:
         raise ValueError(

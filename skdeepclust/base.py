@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from sklearn.base import ClusterMixin, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import ClassifierTags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -185,6 +186,13 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
         self._check_is_ready()
         return super().transform(X)
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        # A clusterer is no classifier, but scikit-learn's checks of sparse input read from here
+        # how many columns predict_proba may have.
+        tags.classifier_tags = ClassifierTags(multi_class=True)
+        return tags
+
     # -- fit, step by step -----------------------------------------------------------------
 
     def _prepare_run(self, rows, statistics, seed, warm, report):
@@ -209,8 +217,8 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
         fitted = pretrainer.estimator
         if fitted._row_shape != rows.row_shape:
             raise ValueError(
-                f"pretrain was fitted on rows of shape {fitted._row_shape}, but X has rows of shape "
-                f"{rows.row_shape}; fit it on data of the same shape."
+                f"pretrain was fitted on rows of shape {fitted._row_shape}, but X has rows of "
+                f"shape {rows.row_shape}; fit it on data of the same shape."
             )
         if self._bounded_embedding and not fitted.bounded:
             raise ValueError(
@@ -270,8 +278,6 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
 
     def _execute(self, run, described, warm):
         try:
-            if run.report:
-                run.report.begin_fit()
             run.execute(self._all_phases(run, warm))
         except KeyboardInterrupt:
             self._keep_last_epoch(run, described, warm)
@@ -279,8 +285,6 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
         attributes = self._finished_attributes(run, described, keep_ids=warm)
         self._take_over(attributes)
         self._warn_of_unused(attributes["labels_"])
-        if run.report:
-            run.report.end_fit()
 
     def _keep_last_epoch(self, run, described, warm):
         """Take over the last finished epoch; one within pretraining is given a partition."""
@@ -375,7 +379,7 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
         buffer = getattr(self, "_stream_buffer", None)
         if buffer is not None and not self.__sklearn_is_fitted__():
             raise NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet: partial_fit has {len(buffer)} "
-                f"rows and needs {buffer.n_missing} more before it can start."
+                f"This {type(self).__name__} instance is not fitted yet: partial_fit has "
+                f"{len(buffer)} rows and needs {buffer.n_missing} more before it can start."
             )
         check_is_fitted(self)

@@ -17,6 +17,8 @@ __all__ = ["PathIntegralGroups", "path_integral_labels", "transition_weights"]
 STEP_WEIGHT = 0.01
 # A path of this many more steps weighs 1e-16 of the first: nothing in float64.
 _SERIES_LENGTH = 8
+# Smaller tables are dense, because a sparse one costs tens of microseconds to make.
+_DENSE_CELLS = 2**14
 
 
 def path_integral_labels(
@@ -239,7 +241,7 @@ class PathIntegralGroups:
         once = np.bincount(self.labels, weights=visit, minlength=self.n_ids)[others]
         back = incoming.table(arriving[incoming.far], shape)
         again = outgoing.table(departing[outgoing.far], shape)
-        return z**2 * once + z**4 * back.multiply(again).sum(axis=0)
+        return z**2 * once + z**4 * (back * again).sum(axis=0)
 
     def _walks_from_there(
         self, members: np.ndarray, others: np.ndarray, outgoing: _Edges, incoming: _Edges
@@ -251,8 +253,8 @@ class PathIntegralGroups:
         departing = outgoing.table(self._starting[outgoing.far], shape)
         steps = self._steps_inside(members)
         later = steps @ departing
-        visit = arriving.multiply(departing + z * later)
-        visit += (steps.T @ arriving).multiply(z**2 * later)
+        visit = arriving * (departing + z * later)
+        visit += (steps.T @ arriving) * (z**2 * later)
         back = outgoing.sum_at_far(outgoing.look_up(arriving), n_points)
         again = incoming.sum_at_far(incoming.look_up(departing), n_points)
         twice = np.bincount(self.labels, weights=back * again, minlength=self.n_ids)[others]
@@ -309,11 +311,15 @@ class _Edges:
         """Sum weight times value over the edges of each far point."""
         return np.bincount(self.far, weights=self.weight * values, minlength=n_points)
 
-    def table(self, values: np.ndarray, shape: tuple[int, int]) -> csr_array:
+    def table(self, values: np.ndarray, shape: tuple[int, int]) -> np.ndarray | csr_array:
         """Sum weight times value over the edges of each member to each other group."""
+        if shape[0] * shape[1] <= _DENSE_CELLS:
+            cells = self.near * shape[1] + self.column
+            sums = np.bincount(cells, self.weight * values, minlength=shape[0] * shape[1])
+            return sums.reshape(shape)
         return coo_array((self.weight * values, (self.near, self.column)), shape=shape).tocsr()
 
-    def look_up(self, table: csr_array) -> np.ndarray:
+    def look_up(self, table: np.ndarray | csr_array) -> np.ndarray:
         """Return the entry of a table that belongs to each edge."""
         return np.asarray(table[self.near, self.column]).ravel()
 

@@ -82,6 +82,8 @@ class Run:
 
     def execute(self, phases):
         """Run `phases` in order, from the checkpoint's place where there is one."""
+        if self.report:
+            self.report.begin_fit()
         first_phase, first_epoch = 0, 0
         if self.checkpoint is not None:
             first_phase, first_epoch = self.checkpoint.restore(self)
@@ -91,6 +93,8 @@ class Run:
             self.keep_snapshot()
             if self.checkpoint is not None:
                 self.checkpoint.write(self, phase_is_finished=True)
+        if self.report:
+            self.report.end_fit()
 
     def keep_snapshot(self):
         """Remember weights and state as they are now: the last finished epoch."""

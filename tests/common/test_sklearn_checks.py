@@ -1,0 +1,56 @@
+"""scikit-learn's own checks over all estimators: nothing expected to fail, nothing skipped."""
+
+import os
+
+import pytest
+from sklearn.utils import estimator_checks as checks
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skdeepclust import DCN, SRKMeans
+from skdeepclust.pretraining import DenoisingAutoencoder
+
+_SMALL = {"hidden_dims": (16,), "embedding_dim": 4, "random_state": 0}
+
+
+def _cheap_estimators():
+    autoencoder = DenoisingAutoencoder(max_epochs=2, **_SMALL)
+    # Four clusters, because the checks of sparse input want four columns of predict_proba.
+    small = {"n_clusters": 4, "max_epochs": 2, **_SMALL}
+    return [
+        autoencoder,
+        *(cls(pretrain=autoencoder, **small) for cls in (SRKMeans, DCN)),
+        *(cls(4, encoder="identity", random_state=0) for cls in (SRKMeans, DCN)),
+    ]
+
+
+@pytest.fixture(autouse=True)
+def _array_api_is_on():
+    # Without it scipy is imported without array API support and one check is never run.
+    assert os.environ.get("SCIPY_ARRAY_API") == "1", "set SCIPY_ARRAY_API=1 before the tests"
+
+
+@pytest.mark.filterwarnings("error::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(_cheap_estimators())
+def test_check(estimator, check):
+    check(estimator)
+
+
+_FURTHER_CHECKS = [
+    "check_dataframe_column_names_consistency",
+    "check_param_validation",
+    "check_inplace_ensure_writeable",
+    "check_get_feature_names_out_error",
+    "check_transformer_get_feature_names_out",
+    "check_transformer_get_feature_names_out_pandas",
+    "check_set_output_transform",
+    "check_set_output_transform_pandas",
+    "check_set_output_transform_polars",
+    "check_global_output_transform_pandas",
+    "check_global_set_output_transform_polars",
+]
+
+
+@pytest.mark.parametrize("name", _FURTHER_CHECKS)
+@pytest.mark.parametrize("estimator", _cheap_estimators(), ids=lambda e: f"{type(e).__name__}-{e.encoder}")
+def test_check_that_scikit_learn_runs_only_on_itself(estimator, name):
+    getattr(checks, name)(type(estimator).__name__, estimator)
