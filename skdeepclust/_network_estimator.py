@@ -13,13 +13,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._validation import check_finite, check_image_shape, open_rows
 from .exceptions import FitInterruptedWarning
-from .nn.network import EmbeddingNetwork, build_autoencoder, inference_chunk_rows
+from .nn.network import NetworkDescription, build_network, inference_chunk_rows
 from .nn.scaling import ColumnStatistics, fit_scaling, resolve_scaling
+from .training.checkpoint import find_checkpoint, settings_of
 from .training.inference import ChunkedForward
 from .training.net import ClusteringNet, fresh_callbacks
 from .training.progress import EpochProgress
 from .training.run import Run
-from .training.seeds import derive_seed, isolated_torch_randomness, torch_generator
+from .training.seeds import derive_seed, draw_seed, isolated_torch_randomness, torch_generator
 from .training.sklearn_callbacks import CallbackSupportMixin
 
 # Below this many rows the wide network of the papers has more weights than there is to learn.
@@ -72,6 +73,46 @@ class NetworkEstimator(
             float32, or the type of `X` with ``encoder="identity"``.
         """
         return self._forward(X).numpy()
+
+    def save(self, path):
+        """Write the fitted estimator to a file that :func:`skdeepclust.load` reads.
+
+        The file is a zip of ``model.json`` and ``weights.safetensors``. It holds settings,
+        weights and fitted attributes, and the buffered rows of a stream that has not started;
+        never code. What only code can make is left out, and is to be handed to `load`: a
+        module or callable as `encoder`, `callbacks`, a clusterer as `init`, and a `pretrain`
+        transformer with such parts. Left out as well are callbacks set by scikit-learn's
+        ``set_callbacks`` and the history of skorch in ``net_.history``.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to write. An older file is replaced in one step, when the new one is whole.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first `fit` or `partial_fit`.
+        TypeError
+            For the instance of a subclass, or a parameter that a file cannot hold.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from sklearn.datasets import make_blobs
+        >>> from skdeepclust import SRKMeans, load
+        >>> X, y = make_blobs(n_samples=60, centers=3, random_state=0)
+        >>> model = SRKMeans(n_clusters=3, encoder="identity", random_state=0).fit(X)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(os.path.join(folder, "model.zip"))
+        ...     loaded = load(os.path.join(folder, "model.zip"))
+        >>> bool((loaded.predict(X) == model.labels_).all())
+        True
+        """
+        # It knows all estimators, and so cannot be imported before them.
+        from ._persistence import save_estimator
+
+        save_estimator(self, path)
 
     @property
     def _n_features_out(self):
@@ -181,7 +222,7 @@ class NetworkEstimator(
     def _resolved_batch_size(self, n_rows):
         """Return `batch_size`; ``"auto"`` gives small data at least some steps an epoch."""
         if self.batch_size == "auto":
-            return int(min(256, max(16, n_rows // 16)))
+            return int(min(256, max(16, n_rows // 64)))
         return int(self.batch_size)
 
     def _resolved_hidden_dims(self, n_rows):
@@ -196,48 +237,56 @@ class NetworkEstimator(
 
     def _build_network(self, rows, statistics, seed, *, bounded, dropout):
         """Return a new network with fitted scaling and weights drawn from `seed`."""
-        identity = isinstance(self.encoder, str) and self.encoder == "identity"
+        is_named = isinstance(self.encoder, str)
         scaling = self.scaling
-        if identity and scaling == "auto":
+        if is_named and self.encoder == "identity" and scaling == "auto":
             scaling = None
         scaling = resolve_scaling(statistics, scaling, rows.row_shape)
-        encoder = copy.deepcopy(self.encoder)
+        description = NetworkDescription(
+            row_shape=rows.row_shape,
+            encoder=self.encoder if is_named else "own",
+            hidden_dims=self._resolved_hidden_dims(len(rows)),
+            embedding_dim=int(self.embedding_dim),
+            bounded=bool(bounded),
+            scaling=scaling,
+            dropout=float(dropout),
+            dtype=str(rows.dtype).removeprefix("torch."),
+        )
         with isolated_torch_randomness(derive_seed(seed, "construction")):
-            encoder, decoder = build_autoencoder(
-                rows.row_shape,
-                encoder=encoder,
-                hidden_dims=self._resolved_hidden_dims(len(rows)),
-                embedding_dim=self.embedding_dim,
-                bounded=bounded,
-                bounded_output=scaling == "range",
+            return build_network(
+                description,
+                fit_scaling(statistics, scaling, rows.row_shape, rows.dtype),
+                own_encoder=None if is_named else copy.deepcopy(self.encoder),
                 generator=torch_generator(seed, "weights"),
             )
-        if not isinstance(self.encoder, str):
-            # The user's module may compute in another type than the rows come in.
-            encoder = encoder.to(rows.dtype)
-        rates = [0.0] * len(encoder.stages)
-        rates[: len(rates) - 1] = [dropout] * (len(rates) - 1)
-        rates[0] = dropout
-        if len(rates) > 2:
-            # The input of the embedding layer stays whole: level 2 is what it is built from.
-            rates[2:] = [0.0] * (len(rates) - 2)
-        scaling = fit_scaling(statistics, scaling, rows.row_shape, rows.dtype)
-        network = EmbeddingNetwork(scaling, encoder, decoder, rates)
-        if not identity:
-            network.to(rows.dtype)
-        return network
 
     def _start_run(self, rows, network, seed, report=None):
         """Return the run of one fit around `network`."""
         device = self._device()
+        net = self._new_net(network, device)
+        chunk_rows = inference_chunk_rows(network, rows.row_shape)
+        run = Run(
+            rows, net.module_, net, seed=seed, device=device, chunk_rows=chunk_rows, report=report
+        )
+        run.checkpoint = find_checkpoint(net.callbacks)
+        if run.checkpoint is not None:
+            run.checkpoint.settings_ = settings_of(self)
+        return run
+
+    def _new_net(self, network, device):
+        """Return the skorch net around `network`, with copies of the callbacks."""
         callbacks = fresh_callbacks(self.callbacks)
         if self.verbose:
             callbacks.insert(0, ("epoch_progress", EpochProgress()))
-        net = ClusteringNet(network, callbacks=callbacks, device=device).initialize()
-        chunk_rows = inference_chunk_rows(network, rows.row_shape)
-        return Run(
-            rows, net.module_, net, seed=seed, device=device, chunk_rows=chunk_rows, report=report
-        )
+        return ClusteringNet(network, callbacks=callbacks, device=device).initialize()
+
+    def _draw_seed(self):
+        """Return the seed of a fit: that of its checkpoint, where a killed fit left one."""
+        seed = draw_seed(self.random_state)
+        checkpoint = find_checkpoint(self.callbacks)
+        if checkpoint is None:
+            return seed
+        return checkpoint.seed_to_use(seed, is_free=self.random_state is None)
 
     # -- fitted state ----------------------------------------------------------------------
 
@@ -262,7 +311,7 @@ class NetworkEstimator(
         keep = {
             name: value
             for name, value in vars(self).items()
-            if name in self._get_param_names() or not _is_fitted_name(name)
+            if name in self._get_param_names() or not is_fitted_name(name)
         }
         self.__dict__ = {**keep, **attributes}
 
@@ -289,7 +338,7 @@ class NetworkEstimator(
         )
 
 
-def _is_fitted_name(name):
+def is_fitted_name(name):
     """Whether an attribute belongs to the fitted state rather than to scikit-learn."""
     return name.endswith("_") or name in {
         "_embedding_dim",

@@ -24,6 +24,8 @@ _ANNEALING_SHARE = 0.9
 _EMPTY_SHARE = 1e-6
 # Rows of a cached embedding that are worked on at once.
 _SLICE_ROWS = 16_384
+# Epochs without a better agreement after which the warm-up ends.
+_WARM_UP_PATIENCE = 5
 # An embedding value beyond this counts as saturated: its gradient through tanh is below 2 %.
 _SATURATED = 0.99
 
@@ -183,6 +185,48 @@ class SoftKMeansPhase(Phase):
         losses = run.values.get("epoch_losses", {})
         weight = self.clustering_weight if run.network.is_trainable else 1.0
         return weight * value / len(run.rows) + losses.get("reconstruction", 0.0)
+
+
+class WarmUpPhase(SoftKMeansPhase):
+    """Train the network towards the first partition, whatever shape its clusters have.
+
+    The exact assignments give every row to the nearest centre. A partition of another kind,
+    such as Ward's, would be lost at the first of them, so the embedding is first made to
+    agree with it.
+    """
+
+    name = "warm_up"
+
+    def begin(self, run):
+        labels = run.tensors["labels"]
+        one_hot = torch.nn.functional.one_hot(labels, self.n_clusters)
+        run.tensors["targets"] = one_hot.double()
+        embedded = EmbeddedRows(run)
+        self._move_centers(run, embedded)
+        run.values["agreement"] = [self._agreement(run, embedded), 0]
+
+    def end_epoch(self, run):
+        embedded = EmbeddedRows(run)
+        self._move_centers(run, embedded)
+        agreement = self._agreement(run, embedded)
+        best, n_stale = run.values["agreement"]
+        n_stale = 0 if agreement > best else n_stale + 1
+        run.values["agreement"] = [max(best, agreement), n_stale]
+        if n_stale >= _WARM_UP_PATIENCE or agreement == 1.0:
+            run.stop(f"{agreement:.1%} of the rows are nearest to the centre of their cluster")
+        return {
+            "agreement_with_init": agreement,
+            "saturated_share": embedded.share_beyond(_SATURATED),
+        }
+
+    @staticmethod
+    def _agreement(run, embedded):
+        """Return the share of rows whose nearest centre is that of their first cluster."""
+        n_agreeing = 0
+        for start, stop, z in embedded:
+            nearest = squared_distances(z, run.tensors["centers"]).argmin(dim=1)
+            n_agreeing += int((nearest == run.tensors["labels"][start:stop]).sum())
+        return n_agreeing / len(run.rows)
 
 
 class EmbeddedRows:

@@ -23,7 +23,6 @@ from .exceptions import ClusterCollapseWarning
 from .pretraining import DenoisingAutoencoder
 from .training.first_partition import NAMED_INITS, FirstPartitionPhase
 from .training.inference import ChunkedForward
-from .training.seeds import draw_seed
 from .training.sklearn_callbacks import fit_report, with_callbacks
 from .training.streaming import RowBuffer, bounded
 
@@ -99,7 +98,7 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
         rows, described, statistics = self._open_and_scan(X)
         self._check_enough_rows(rows)
         warm = self.warm_start and self.__sklearn_is_fitted__()
-        seed = draw_seed(self.random_state)
+        seed = self._draw_seed()
         run = self._prepare_run(rows, statistics, seed, warm, report=None)
         run.report = fit_report(self, X, y, lambda: self._attributes_so_far(run, described))
         self._execute(run, described, warm)
@@ -284,6 +283,7 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
             raise
         attributes = self._finished_attributes(run, described, keep_ids=warm)
         self._take_over(attributes)
+        run.end()
         self._warn_of_unused(attributes["labels_"])
 
     def _keep_last_epoch(self, run, described, warm):
@@ -371,7 +371,7 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
         everything = open_rows(grown.contents(), dtype="keep")
         everything.row_shape = rows.row_shape
         statistics = self._scan(everything)
-        run = self._prepare_run(everything, statistics, draw_seed(self.random_state), False, None)
+        run = self._prepare_run(everything, statistics, self._draw_seed(), False, None)
         self._execute(run, described, warm=False)
         self.labels_ = self._labels(rows, vars(self))
 

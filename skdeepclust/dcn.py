@@ -147,7 +147,7 @@ class DCN(DeepClusterer):
     max_epochs : int, default=50
         Most epochs of the clustering phase.
     batch_size : int or "auto", default="auto"
-        Most rows in a batch; ``"auto"`` is a sixteenth of the rows between 16 and 256.
+        Most rows in a batch; ``"auto"`` is a 64th of the rows, between 16 and 256.
     lr : float, default=1e-4
         Learning rate of Adam.
     tol : float, default=1e-3

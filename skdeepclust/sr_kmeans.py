@@ -1,12 +1,12 @@
 """SR-K-means: soft, regularised K-means on an embedding that is trained with it."""
 
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ._soft_kmeans_phases import SoftKMeansPhase, update_stream
+from ._soft_kmeans_phases import SoftKMeansPhase, WarmUpPhase, update_stream
 from .base import COMMON_CONSTRAINTS, DeepClusterer
 from .losses import soft_assignments, squared_distances
 from .training.restarts import with_restarts
@@ -76,10 +76,13 @@ class SRKMeans(DeepClusterer):
         (n_clusters, embedding_dim), whose order is kept.
     n_init : int, default=1
         Restarts from one pretrained network; the lowest objective is kept.
+    warm_up_epochs : int, default=50
+        Most epochs in which the embedding is trained towards the first partition before the
+        assignments are refreshed. They end earlier when the agreement stops growing.
     max_epochs : int, default=50
         Most epochs of the clustering phase.
     batch_size : int or "auto", default="auto"
-        Most rows in a batch; ``"auto"`` is a sixteenth of the rows between 16 and 256.
+        Most rows in a batch; ``"auto"`` is a 64th of the rows, between 16 and 256.
     lr : float, default=1e-3
         Learning rate of Adam in the clustering phase.
     tol : float, default=1e-5
@@ -152,6 +155,7 @@ class SRKMeans(DeepClusterer):
         "clustering_weight": [Interval(Real, 0, None, closed="left")],
         "class_prior": ["array-like", None],
         "centered": ["boolean"],
+        "warm_up_epochs": [Interval(Integral, 0, None, closed="left")],
     }
 
     def __init__(
@@ -171,6 +175,7 @@ class SRKMeans(DeepClusterer):
         pretrain="auto",
         init="auto",
         n_init=1,
+        warm_up_epochs=50,
         max_epochs=50,
         batch_size="auto",
         lr=1e-3,
@@ -195,6 +200,7 @@ class SRKMeans(DeepClusterer):
         self.pretrain = pretrain
         self.init = init
         self.n_init = n_init
+        self.warm_up_epochs = warm_up_epochs
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.lr = lr
@@ -252,10 +258,10 @@ class SRKMeans(DeepClusterer):
             raise ValueError("class_prior must hold positive finite proportions.")
         return torch.from_numpy(np.log(prior / prior.sum()))
 
-    def _cluster_phase(self, n_rows):
+    def _cluster_phase(self, n_rows, kind=SoftKMeansPhase):
         pretrainer = self._pretrainer()
         pretrainer = getattr(pretrainer, "estimator", pretrainer) or self._default_pretrainer()
-        return SoftKMeansPhase(
+        return kind(
             n_clusters=self.n_clusters,
             entropy_regularization=self.entropy_regularization,
             annealing=self.annealing,
@@ -263,7 +269,7 @@ class SRKMeans(DeepClusterer):
             hidden_weight=pretrainer.hidden_weight,
             log_prior=self._log_prior(),
             centered=self.centered,
-            max_epochs=self.max_epochs,
+            max_epochs=self.warm_up_epochs if kind is WarmUpPhase else self.max_epochs,
             batch_size=self._resolved_batch_size(n_rows),
             lr=self.lr,
             tol=self.tol,
@@ -273,8 +279,13 @@ class SRKMeans(DeepClusterer):
         cluster = self._cluster_phase(len(run.rows))
         if warm:
             return [cluster]
+        first = []
+        if self.warm_up_epochs and run.network.is_trainable:
+            first = [self._cluster_phase(len(run.rows), kind=WarmUpPhase)]
         return with_restarts(
-            self.n_init, lambda i: [self._first_partition(i), cluster], ("centers", "targets")
+            self.n_init,
+            lambda i: [self._first_partition(i), *first, cluster],
+            ("centers", "targets"),
         )
 
     def _restore_method(self, run):

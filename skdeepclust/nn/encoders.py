@@ -186,7 +186,9 @@ def conv_autoencoder(row_shape, embedding_dim, *, bounded, bounded_output):
             nn.Unflatten(1, (channels, *sides)),
         ),
     )
-    return StagedEncoder(encoder), StagedDecoder(decoder)
+    # Channels last takes a quarter less time on CPUs, and is what tensor cores want.
+    parts = StagedEncoder(encoder), StagedDecoder(decoder)
+    return tuple(part.to(memory_format=torch.channels_last) for part in parts)
 
 
 def initialise_weights(module, generator):

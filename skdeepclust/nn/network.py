@@ -1,11 +1,47 @@
 """The network every estimator holds: scaling, encoder, and what the method adds to them."""
 
 import inspect
+from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
 
 from .encoders import StagedEncoder, conv_autoencoder, initialise_weights, mlp_autoencoder
+from .scaling import InputScaling
+
+
+@dataclass(frozen=True)
+class NetworkDescription:
+    """What an :class:`EmbeddingNetwork` is built from, but its weights and a user's encoder.
+
+    Parameters
+    ----------
+    row_shape : tuple of int
+        ``(n_features,)`` or ``(C, H, W)``.
+    encoder : {"auto", "mlp", "conv", "identity", "own"}
+        ``"own"`` is a module or callable of the user.
+    hidden_dims : tuple of int
+        Widths of the MLP.
+    embedding_dim : int
+        Size of the embedding.
+    bounded : bool
+        Whether the embedding passes through tanh.
+    scaling : {"standard", "common", "range"} or None
+        How the input is scaled.
+    dropout : float
+        Rate of the noisy pass.
+    dtype : str
+        Name of the torch type of rows and weights.
+    """
+
+    row_shape: tuple
+    encoder: str
+    hidden_dims: tuple
+    embedding_dim: int
+    bounded: bool
+    scaling: str | None
+    dropout: float
+    dtype: str
 
 
 class EmbeddingNetwork(nn.Module):
@@ -22,6 +58,11 @@ class EmbeddingNetwork(nn.Module):
     dropout : sequence of float, default=()
         Rates of the noisy pass, one before each stage of the encoder.
 
+    Attributes
+    ----------
+    description : NetworkDescription or None
+        What it was built from, when :func:`build_network` did it.
+
     Examples
     --------
     >>> import torch
@@ -37,6 +78,7 @@ class EmbeddingNetwork(nn.Module):
         self.encoder = encoder
         self.decoder = decoder
         self.dropout = tuple(dropout)
+        self.description = None
 
     def forward(self, rows):
         return self.encoder(self.scaling(rows))
@@ -51,6 +93,112 @@ class EmbeddingNetwork(nn.Module):
     def is_trainable(self):
         """Whether there is anything to train."""
         return any(parameter.requires_grad for parameter in self.parameters())
+
+
+def build_network(description, scaling, *, own_encoder=None, generator=None):
+    """Return the network that `description` tells of.
+
+    Parameters
+    ----------
+    description : NetworkDescription
+        What to build.
+    scaling : InputScaling
+        The fitted input scaling.
+    own_encoder : Module or callable, default=None
+        The user's encoder, a copy to work on, where the description says ``"own"``.
+    generator : torch.Generator, default=None
+        Draws the initial weights of the parts built here.
+
+    Returns
+    -------
+    EmbeddingNetwork
+    """
+    encoder, decoder = build_autoencoder(
+        description.row_shape,
+        encoder=own_encoder if description.encoder == "own" else description.encoder,
+        hidden_dims=description.hidden_dims,
+        embedding_dim=description.embedding_dim,
+        bounded=description.bounded,
+        bounded_output=description.scaling == "range",
+        generator=generator,
+    )
+    rates = _stage_rates(len(encoder.stages), description.dropout)
+    network = EmbeddingNetwork(scaling, encoder, decoder, rates)
+    network.description = description
+    if description.encoder != "identity":
+        # The user's module may compute in another type than the rows come in.
+        network.to(getattr(torch, description.dtype))
+    return network
+
+
+def rebuild_network(description, weights, *, own_encoder=None):
+    """Return the network that `description` and `weights` were taken from, ready to predict.
+
+    Parameters
+    ----------
+    description : NetworkDescription
+        Of the network.
+    weights : dict of str to Tensor
+        Its `state_dict`.
+    own_encoder : Module or callable, default=None
+        As in :func:`build_network`.
+
+    Returns
+    -------
+    EmbeddingNetwork
+
+    Raises
+    ------
+    ValueError
+        When the weights are those of another network.
+    """
+    scaling = InputScaling(weights["scaling.shift"].clone(), weights["scaling.factor"].clone())
+    for part in scaling.buffers():
+        if part.shape not in {(), description.row_shape}:
+            raise ValueError(f"scaling of shape {tuple(part.shape)} does not fit the rows")
+    network = build_network(description, scaling, own_encoder=own_encoder)
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ValueError(str(error)) from error
+    return network.eval()
+
+
+def check_size(description, weights):
+    """Raise ValueError when the network described would be larger than its weights.
+
+    Parameters
+    ----------
+    description : NetworkDescription
+        Of a network that was not built yet.
+    weights : dict of str to Tensor
+        Its `state_dict`.
+    """
+    n_values = sum(weight.numel() for weight in weights.values())
+    if len(description.hidden_dims) > len(weights) or _n_built_values(description) > n_values:
+        raise ValueError(f"the network described is larger than its {n_values} weights")
+
+
+def _n_built_values(description):
+    """Return how many weights the parts have that are built here, without building them."""
+    stand_in = description
+    if description.encoder == "own":
+        stand_in = replace(description, encoder="mlp")
+    with torch.device("meta"):
+        network = build_network(stand_in, nn.Identity())
+    if description.encoder == "own":
+        network = network.decoder
+    return sum(parameter.numel() for parameter in network.parameters())
+
+
+def _stage_rates(n_stages, dropout):
+    """Return the dropout rate before each stage: the input and the first hidden layer.
+
+    The input of the embedding layer stays whole: level 2 is what it is built from.
+    """
+    return [
+        dropout if depth == 0 or (depth == 1 and n_stages > 2) else 0.0 for depth in range(n_stages)
+    ]
 
 
 def build_autoencoder(

@@ -101,7 +101,7 @@ class DenoisingAutoencoder(NetworkEstimator):
     max_epochs : int, default=60
         Most epochs; the learning rate falls to 0 along a cosine.
     batch_size : int or "auto", default="auto"
-        Most rows in a batch; ``"auto"`` is a sixteenth of the rows between 16 and 256.
+        Most rows in a batch; ``"auto"`` is a 64th of the rows, between 16 and 256.
     lr : float, default=1e-3
         Learning rate of Adam.
     tol : float, default=1e-4
@@ -220,7 +220,7 @@ class DenoisingAutoencoder(NetworkEstimator):
         """
         self._validate_params()
         rows, described, statistics = self._open_and_scan(X)
-        seed = draw_seed(self.random_state)
+        seed = self._draw_seed()
         if self.warm_start and self.__sklearn_is_fitted__():
             self._check_same_row_shape(rows)
             network = self._copy_of_fitted_network()
@@ -236,6 +236,7 @@ class DenoisingAutoencoder(NetworkEstimator):
                 self._warn_interrupted(run)
             raise
         self._take_over(self._fitted_attributes(run, described))
+        run.end()
         return self
 
     def partial_fit(self, X, y=None):

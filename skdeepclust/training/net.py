@@ -10,6 +10,7 @@ from torch import nn
 
 from ..exceptions import TrainingDivergedError
 from .batches import SlicingIterator
+from .checkpoint import load_optimizer_state
 from .phases import takes_steps
 from .seeds import derive_seed, isolated_torch_randomness, torch_generator
 
@@ -31,6 +32,9 @@ class ClusteringNet(NeuralNet):
         Where to train.
     """
 
+    # In a net that was loaded, the state its next optimiser begins with.
+    optimizer_state_ = None
+
     def __init__(self, module, *, callbacks=None, device="cpu", **kwargs):
         kwargs = {"criterion": nn.Identity, "train_split": None, "verbose": 0, **kwargs}
         super().__init__(module, callbacks=callbacks, device=device, **kwargs)
@@ -48,6 +52,9 @@ class ClusteringNet(NeuralNet):
         """Hold a fresh optimiser of `phase` over `parameters`."""
         with self._current_init_context("optimizer"):
             self.optimizer_ = phase.optimizer(parameters)
+        if self.optimizer_state_ is not None:
+            load_optimizer_state(self.optimizer_, self.optimizer_state_)
+            self.optimizer_state_ = None
 
     def run_phase(self, run, first_epoch):
         """Run the present phase of `run` from `first_epoch` on."""
@@ -58,7 +65,7 @@ class ClusteringNet(NeuralNet):
                 run.stop_reason = None
                 run.values.pop("best_loss", None)
                 phase.begin(run)
-            if phase.max_epochs > first_epoch and run.stop_reason is None:
+            if phase.max_epochs > 0 and run.stop_reason is None:
                 self._train_phase(phase, run, first_epoch)
         finally:
             self.module_.eval()
@@ -104,12 +111,12 @@ class ClusteringNet(NeuralNet):
                 self._record(diagnostics, time.perf_counter() - started)
                 stopped_by_callback = self._notify_epoch_end(datasets)
             run.keep_snapshot()
-            if run.checkpoint is not None:
-                run.checkpoint.write(run)
             if run.report and run.report.end_epoch():
                 run.stop("a scikit-learn callback asked to stop")
             if stopped_by_callback:
                 run.stop("a skorch callback asked to stop")
+            if run.checkpoint is not None:
+                run.checkpoint.write(run)
             if run.stop_reason is not None:
                 break
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.frozen import FrozenEstimator
-from sklearn.neighbors import NearestNeighbors
 
 from .path_integral import path_integral_labels
+from .scaled_rows import ScaledRows
 from .ward import ward_labels
 
 __all__ = ["FirstPartition", "first_partition"]
@@ -22,7 +21,7 @@ AUTO_INIT = "ward"
 NAMED_INITS = ("auto", "k-means++", "random", "ward", "path-integral")
 
 # Largest number of rows that is clustered whole; a random subsample of larger ones is.
-# One thread takes about 7 seconds for Ward and half a minute for path integrals then.
+# One idle thread takes about 7 seconds for Ward and 10 for path integrals then.
 MAX_WARD_ROWS = 20_000
 MAX_PATH_INTEGRAL_ROWS = 10_000
 # Ward takes time as rows**2 * dimensions: this is the largest number of rows at 10 dimensions.
@@ -30,8 +29,8 @@ MAX_WARD_PRODUCTS = MAX_WARD_ROWS**2 * 10
 # Numbers in the copy that k-means works on, 64 MiB.
 MAX_KMEANS_VALUES = 2**23
 
-# Numbers that are scaled at a time.
-_CHUNK_VALUES = 2**18
+# K-means expands the squares of its distances, so it sees no smaller part of the data's range.
+KMEANS_RESOLUTION = 2.0**-23
 
 
 class FirstPartition(NamedTuple):
@@ -74,7 +73,9 @@ def first_partition(
     init : str, clusterer or array-like
         - ``"auto"``: ``"ward"``.
         - ``"k-means++"``, ``"random"``: k-means, best of ten runs from seeds chosen in this way;
-          of at most 8 388 608 values (rows times dimensions).
+          of at most 8 388 608 values (rows times dimensions). Ward's agglomeration, which
+          compares differences, stands in where clusters would be closer than a ten-millionth of
+          the range of the data.
         - ``"ward"``: Ward's agglomeration; of at most 20 000 rows up to ten dimensions, then of
           fewer, in inverse proportion to the square root of the number of dimensions.
         - ``"path-integral"``: agglomeration of the graph of 20 nearest neighbours by path
@@ -117,7 +118,7 @@ def first_partition(
     if not (np.isfinite(embedding.min()) and np.isfinite(embedding.max())):
         raise ValueError("embedding holds nan or infinite values, so it cannot be clustered.")
     if isinstance(init, str):
-        rows = _ScaledRows(embedding)
+        rows = ScaledRows(embedding)
         labels, init_used = _named_partition(rows, n_clusters, init, random_state)
     elif isinstance(init, FrozenEstimator):
         labels = _frozen_labels(embedding, n_clusters, init)
@@ -129,54 +130,15 @@ def first_partition(
         values = _as_array(init)
         if values.ndim == 2:
             centers = _centers_of_user(values, n_clusters, embedding.shape[1])
-            rows = _ScaledRows(embedding)
+            rows = ScaledRows(embedding)
             return FirstPartition(rows.nearest(rows.scaled(centers)), centers, "centers")
         labels = _labels_of_user(values, n_clusters, len(embedding))
         init_used = "labels"
     return FirstPartition(labels, _means(embedding, labels, n_clusters), init_used)
 
 
-class _ScaledRows:
-    """Rows shifted to mean 0 and scaled to at most 1, made in float64 when they are asked for.
-
-    Squares of distances neither overflow nor underflow then, and no method sees the unit of the
-    embedding.
-    """
-
-    def __init__(self, embedding: np.ndarray):
-        self.embedding = embedding
-        self.shift = embedding.mean(axis=0, dtype=np.float64)
-        reach = np.maximum(embedding.max(axis=0) - self.shift, self.shift - embedding.min(axis=0))
-        self.scale = reach.max() or 1.0
-
-    def __len__(self) -> int:
-        return len(self.embedding)
-
-    def scaled(self, rows: np.ndarray) -> np.ndarray:
-        """Shift and scale rows."""
-        rows = rows - self.shift
-        rows /= self.scale
-        return rows
-
-    def take(self, chosen: np.ndarray) -> np.ndarray:
-        """Return the chosen rows, scaled."""
-        return self.scaled(self.embedding[chosen])
-
-    def chunks(self) -> Iterator[np.ndarray]:
-        """Return all rows, scaled, in pieces."""
-        size = max(1, _CHUNK_VALUES // self.embedding.shape[1])
-        for start in range(0, len(self), size):
-            yield self.scaled(self.embedding[start : start + size])
-
-    def nearest(self, points: np.ndarray) -> np.ndarray:
-        """Return for each row the index of the nearest of some scaled points."""
-        search = NearestNeighbors(n_neighbors=1).fit(points)
-        found = [search.kneighbors(chunk, return_distance=False)[:, 0] for chunk in self.chunks()]
-        return np.concatenate(found)
-
-
 def _named_partition(
-    rows: _ScaledRows, n_clusters: int, init: str, random_state: int
+    rows: ScaledRows, n_clusters: int, init: str, random_state: int
 ) -> tuple[np.ndarray, str]:
     """Cluster rows in one of the named ways; return labels and the name of the way."""
     if init not in NAMED_INITS:
@@ -185,9 +147,15 @@ def _named_partition(
             "clusterer, an array of labels or an array of centres."
         )
     init = AUTO_INIT if init == "auto" else init
-    distinct, labels = _distinct_rows(rows, n_clusters + 1)
-    if len(distinct) <= n_clusters:
+    distinct, labels = rows.distinct(n_clusters + 1)
+    if labels is not None:
         return labels, "distinct rows"
+    if init in ("k-means++", "random"):
+        visible, too_close = rows.distinct(n_clusters + 1, resolution=KMEANS_RESOLUTION)
+        if too_close is None:
+            distinct = visible
+        else:
+            init = "ward"
     n_features = rows.embedding.shape[1]
     if init == "ward":
         max_rows = min(MAX_WARD_ROWS, int((MAX_WARD_PRODUCTS / n_features) ** 0.5))
@@ -219,28 +187,6 @@ def _labels_by_name(points: np.ndarray, n_clusters: int, init: str, random_state
         return path_integral_labels(points, n_clusters)
     k_means = KMeans(n_clusters, init=init, n_init=10, random_state=random_state, copy_x=False)
     return k_means.fit_predict(points).astype(np.int64)
-
-
-def _distinct_rows(rows: _ScaledRows, limit: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """Find the first distinct rows; the distinct row of each row if there are less than a limit."""
-    seen: dict[bytes, int] = {}
-    first_rows: list[int] = []
-    labels: list[np.ndarray] = []
-    start = 0
-    for chunk in rows.chunks():
-        chunk += 0.0  # -0.0 becomes 0.0, so that equal rows have equal bytes
-        _, first, inverse = np.unique(chunk, axis=0, return_index=True, return_inverse=True)
-        ids = np.empty(len(first), dtype=np.int64)
-        for position in np.argsort(first):
-            key = chunk[first[position]].tobytes()
-            ids[position] = seen.setdefault(key, len(seen))
-            if ids[position] == len(first_rows):
-                first_rows.append(start + first[position])
-            if len(first_rows) == limit:
-                return np.array(first_rows), None
-        labels.append(ids[inverse.reshape(-1)])
-        start += len(chunk)
-    return np.array(first_rows), np.concatenate(labels)
 
 
 def _means(embedding: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:
@@ -317,7 +263,7 @@ def _labels_without_noise(
     labels = np.zeros(len(noise), dtype=np.int64)
     labels[~noise] = ids
     if noise.any():
-        rows = _ScaledRows(embedding)
+        rows = ScaledRows(embedding)
         used = np.unique(ids)
         centers = rows.scaled(_means(embedding[~noise], ids, n_clusters)[used])
         labels[noise] = used[rows.nearest(centers)[noise]]

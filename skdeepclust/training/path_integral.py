@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -266,20 +267,26 @@ class PathIntegralGroups:
         targets = self._neighbors[members]
         entering = self._incoming[members]
         rows = np.arange(len(members))
-        outgoing = _Edges(
-            np.repeat(rows, targets.shape[1]), targets.ravel(), self._weights[members].ravel()
-        )
-        incoming = _Edges(
-            np.repeat(rows, np.diff(entering.indptr)), entering.indices, entering.data
-        )
         reached, reaching = np.zeros((2, self.n_ids), dtype=bool)
-        reached[self.labels[outgoing.far]] = True
-        reaching[self.labels[incoming.far]] = True
+        reached[self.labels[targets]] = True
+        reaching[self.labels[entering.indices]] = True
         reached[group] = False
         others = np.flatnonzero(reached & reaching)
         column = np.full(self.n_ids, -1)
         column[others] = np.arange(len(others))
-        return others, outgoing.to(column[self.labels]), incoming.to(column[self.labels])
+        outgoing = _Edges(
+            np.repeat(rows, targets.shape[1]),
+            targets.ravel(),
+            self._weights[members].ravel(),
+            column[self.labels[targets.ravel()]],
+        )
+        incoming = _Edges(
+            np.repeat(rows, np.diff(entering.indptr)),
+            entering.indices,
+            entering.data,
+            column[self.labels[entering.indices]],
+        )
+        return others, outgoing.with_column(), incoming.with_column()
 
     def _steps_inside(self, members: np.ndarray) -> csr_array:
         """Return the steps between the members of one group as a matrix."""
@@ -291,21 +298,17 @@ class PathIntegralGroups:
         return csr_array((weights[kept], columns, starts), shape=(len(members),) * 2)
 
 
-class _Edges:
+class _Edges(NamedTuple):
     """Edges between the members of one group (near) and points of other groups (far)."""
 
-    def __init__(self, near: np.ndarray, far: np.ndarray, weight: np.ndarray):
-        self.near = near
-        self.far = far
-        self.weight = weight
+    near: np.ndarray
+    far: np.ndarray
+    weight: np.ndarray
+    column: np.ndarray  # of the far point's group in a table; negative where it has none
 
-    def to(self, column_of_point: np.ndarray) -> _Edges:
-        """Keep the edges whose far point has a column in a table, and note the column."""
-        column = column_of_point[self.far]
-        kept = column >= 0
-        edges = _Edges(self.near[kept], self.far[kept], self.weight[kept])
-        edges.column = column[kept]
-        return edges
+    def with_column(self) -> _Edges:
+        """Keep the edges whose far point has a column."""
+        return _Edges(*(part[self.column >= 0] for part in self))
 
     def sum_at_far(self, values: np.ndarray, n_points: int) -> np.ndarray:
         """Sum weight times value over the edges of each far point."""

@@ -86,7 +86,7 @@ class Run:
             self.report.begin_fit()
         first_phase, first_epoch = 0, 0
         if self.checkpoint is not None:
-            first_phase, first_epoch = self.checkpoint.restore(self)
+            first_phase, first_epoch = self.checkpoint.restore(self, phases)
         for index in range(first_phase, len(phases)):
             self.phase, self.phase_index = phases[index], index
             self.net.run_phase(self, first_epoch if index == first_phase else 0)
@@ -95,6 +95,11 @@ class Run:
                 self.checkpoint.write(self, phase_is_finished=True)
         if self.report:
             self.report.end_fit()
+
+    def end(self):
+        """Drop the checkpoint: the estimator has taken over what it was for."""
+        if self.checkpoint is not None:
+            self.checkpoint.remove()
 
     def keep_snapshot(self):
         """Remember weights and state as they are now: the last finished epoch."""

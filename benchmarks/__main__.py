@@ -1,0 +1,29 @@
+"""The command line: ``python -m benchmarks {accuracy,speed,memory,report}``."""
+
+import argparse
+import importlib
+import sys
+
+COMMANDS = {
+    "accuracy": "cluster quality in cells of (method, data set, seed)",
+    "speed": "ratios to bare loops and to other packages",
+    "memory": "peak memory of fit",
+    "report": "write RESULTS.md from the stored results",
+}
+
+
+def main(argv=None):
+    """Run the command that `argv` names; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    subparsers = parser.add_subparsers(dest="command", required=True)
+    for name, text in COMMANDS.items():
+        module = importlib.import_module(f"benchmarks.{name}")
+        subparser = subparsers.add_parser(name, help=text, description=module.__doc__)
+        module.add_arguments(subparser)
+        subparser.set_defaults(run=module.run)
+    arguments = parser.parse_args(argv)
+    return arguments.run(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,42 @@
+"""What is decided before a run: settings, grids, the score that chooses, and the goals."""
+
+from itertools import product
+
+SEEDS = (0, 1, 2)
+
+# Parameters of every autoencoder, then those of one data set.
+AUTOENCODER = {}
+AUTOENCODER_OF_DATA = {}
+
+# DCN starts from the same autoencoder as SR-K-means; an entry here would give it its own.
+DCN_AUTOENCODER = {}
+
+# SR-K-means is fitted with each combination; the label-free score of the labels on the
+# pretrained embedding chooses. All combinations are listed in the cell.
+SR_KMEANS = {}
+SR_KMEANS_GRID = {
+    "entropy_regularization": ["auto"],
+    "init": ["ward"],
+}
+SELECTION_SCORE = "modularity"
+
+DCN = {}
+KMEANS = {"n_init": 10}
+UMAP = {"n_components": 10, "n_neighbors": 10, "min_dist": 0.0}
+
+# The paper's figures on its versions of the data, and further goals of the project.
+NMI_OF_THE_PAPER = {"usps": 0.936, "mnist-test": 0.873}
+MAX_EPOCH_RATIO = {"784-500-500-2000-10": 1.10, "64-64-10": 1.5}
+MAX_PREDICT_RATIO = 1.10
+MAX_MEMORY_OVER_512_ROWS_MB = 60
+MAX_MEMORY_OVER_6000_ROWS_MB = 20
+
+
+def autoencoder_parameters(data_name):
+    """Return the parameters of the shared autoencoder for a data set."""
+    return {**AUTOENCODER, **AUTOENCODER_OF_DATA.get(data_name, {})}
+
+
+def candidates(grid):
+    """Return every combination of the values in `grid`, a dictionary of lists."""
+    return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]

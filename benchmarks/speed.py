@@ -1,0 +1,96 @@
+"""Speed: the estimators against bare loops, scikit-learn and ClustPy, in one process."""
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from .machine import describe_machine
+from .speed_epochs import epoch_ratio
+from .speed_estimators import (
+    clustpy_ratio,
+    mini_batch_kmeans_ratios,
+    partial_fit_ratios,
+    predict_ratios,
+)
+from .speed_networks import NETWORKS
+from .storage import RESULTS, plain, read_json, write_json
+
+PARTS = ("epoch", "predict", "partial-fit", "mini-batch-k-means", "clustpy")
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+def add_arguments(parser):
+    """Declare the options of ``python -m benchmarks speed``."""
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
+    parser.add_argument("--methods", nargs="+", choices=("sr-kmeans", "dcn"), default=None)
+    parser.add_argument("--runs", type=int, default=7, help="timed runs of each alternative")
+    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+
+
+def run(arguments):
+    """Measure the wanted parts and store each when it is done."""
+    _use_one_thread()
+    path = arguments.results / "speed.json"
+    results = read_json(path) or {}
+    for key, measure in _measurements(arguments):
+        entry = measure()
+        if entry is None:
+            sys.stdout.write(f"{key}: not run\n")
+            continue
+        results[key] = plain({**entry, "machine": describe_machine()})
+        write_json(path, results)
+        sys.stdout.write(f"{key}: {_summary(entry)}\n")
+        sys.stdout.flush()
+    return 0
+
+
+def _measurements(arguments):
+    """Yield the name and the function of every measurement that is wanted."""
+    n_runs, n_rows, parts = arguments.runs, arguments.rows, arguments.parts
+    methods = arguments.methods or ("sr-kmeans", "dcn")
+    for network in arguments.networks:
+        X = noise(n_rows, NETWORKS[network].n_features)
+        for method in methods:
+            where = (X, network, method, n_runs)
+            for part, measure in (
+                ("epoch", epoch_ratio),
+                ("predict", predict_ratios),
+                ("partial-fit", partial_fit_ratios),
+            ):
+                if part in parts:
+                    yield f"{part}/{method}/{network}", lambda m=measure, w=where: m(*w)
+    if "mini-batch-k-means" in parts:
+        for method in methods:
+            yield (
+                f"mini-batch-k-means/{method}",
+                lambda m=method: mini_batch_kmeans_ratios(noise(n_rows, 64), m, n_runs),
+            )
+    if "clustpy" in parts:
+        yield "clustpy/dcn", lambda: clustpy_ratio(noise(n_rows // 4, 784), n_runs)
+
+
+def noise(n_rows, n_features):
+    """Return rows without any structure: training never ends early on them."""
+    return np.random.default_rng(0).standard_normal((n_rows, n_features), dtype=np.float32)
+
+
+def _use_one_thread():
+    """Start this command anew with one thread, unless it has one already."""
+    if all(os.environ.get(name) == value for name, value in _ONE_THREAD.items()):
+        torch.set_num_threads(1)
+        return
+    command = [sys.executable, "-m", "benchmarks", *sys.argv[1:]]
+    os.execve(sys.executable, command, {**os.environ, **_ONE_THREAD})
+
+
+def _summary(entry):
+    if "ratio" in entry:
+        return f"{entry['seconds']:.4f} s / {entry['reference_seconds']:.4f} s = " + (
+            f"{entry['ratio']:.3f} (processor {entry['cpu_ratio']:.3f})"
+        )
+    return "; ".join(f"{key} {_summary(e)}" for key, e in entry.items() if isinstance(e, dict))

@@ -1,0 +1,193 @@
+"""Every public estimator once, with parameters that make it cheap, in several set-ups.
+
+A new estimator joins all tests of this folder by one line in `ESTIMATORS`.
+"""
+
+import copy
+import functools
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import make_blobs
+from skorch.callbacks import Callback
+from torch import nn
+
+from skdeepclust import DCN, SRKMeans
+from skdeepclust.pretraining import DenoisingAutoencoder
+
+N_FEATURES = 6
+IMAGE_SHAPE = (1, 6, 6)
+EMBEDDING_DIM = 4
+N_CLUSTERS = 3
+
+_PRETRAINER = DenoisingAutoencoder(max_epochs=3)
+_CLUSTERER = {"n_clusters": N_CLUSTERS, "max_epochs": 4, "pretrain": _PRETRAINER}
+
+# One line an estimator: the class, and what makes it cheap.
+ESTIMATORS = [
+    (DenoisingAutoencoder, {"max_epochs": 3}),
+    (SRKMeans, _CLUSTERER),
+    (DCN, _CLUSTERER),
+]
+
+
+def users_module():
+    """Return a module as a user writes it: with batch normalisation, not ending in tanh."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        return nn.Sequential(
+            nn.Linear(N_FEATURES, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, EMBEDDING_DIM)
+        )
+
+
+SETUPS = {
+    "vectors": {"hidden_dims": (16,)},
+    "images": {"encoder": "conv", "image_shape": IMAGE_SHAPE},
+    "module": {"encoder": users_module()},
+    "identity": {"encoder": "identity", "pretrain": None},
+}
+
+
+def overlapping_blobs(n_rows=150, seed=0):
+    """Return rows of three groups that touch, so that some rows change their cluster."""
+    X, _ = make_blobs(
+        n_rows, N_FEATURES, centers=N_CLUSTERS, cluster_std=4.0, random_state=seed
+    )
+    return X.astype(np.float32)
+
+
+def separated_blobs(n_rows=150, seed=0, n_features=N_FEATURES):
+    """Return rows of three groups far apart, and their true labels."""
+    centers = 20.0 * np.eye(N_CLUSTERS, n_features)
+    X, y = make_blobs(n_rows, centers=centers, cluster_std=1.0, random_state=seed)
+    return X.astype(np.float32), y
+
+
+def flat_images(n_rows=90, seed=0):
+    """Return images of three blurred patterns as rows, values 0..255."""
+    random = np.random.default_rng(seed)
+    n_values = int(np.prod(IMAGE_SHAPE))
+    patterns = random.integers(0, 256, size=(N_CLUSTERS, n_values))
+    images = patterns[np.arange(n_rows) % N_CLUSTERS] + random.normal(0, 40, (n_rows, n_values))
+    return images.clip(0, 255).round().astype(np.float32)
+
+
+class Case:
+    """One estimator in one set-up, and data for it."""
+
+    def __init__(self, estimator_class, cheap, setup):
+        self.estimator_class = estimator_class
+        self.setup = setup
+        self.is_clusterer = "n_clusters" in cheap
+        self.trains = setup != "identity"
+        self.settings = {
+            **cheap,
+            **SETUPS[setup],
+            "embedding_dim": EMBEDDING_DIM,
+            "random_state": 0,
+        }
+        self.X = flat_images() if setup == "images" else overlapping_blobs()
+        self.X.flags.writeable = False
+
+    def __str__(self):
+        return f"{self.estimator_class.__name__}-{self.setup}"
+
+    def new(self, **changes):
+        """Return an unfitted estimator; the user's objects in it are its own."""
+        return self.estimator_class(**{**copy.deepcopy(self.settings), **changes})
+
+    @functools.cached_property
+    def fitted(self):
+        """An estimator fitted to `X`, shared by tests that do not change it."""
+        return self.new().fit(self.X)
+
+    def fitted_copy(self):
+        """Return a fitted estimator that a test may change."""
+        return copy.deepcopy(self.fitted)
+
+
+CASES = [
+    Case(cls, cheap, setup)
+    for cls, cheap in ESTIMATORS
+    for setup in SETUPS
+    if setup != "identity" or "n_clusters" in cheap
+]
+CLUSTERERS = [case for case in CASES if case.is_clusterer]
+TRAINED = [case for case in CASES if case.trains]
+TRAINED_CLUSTERERS = [case for case in CLUSTERERS if case.trains]
+VECTORS = [case for case in CASES if case.setup == "vectors"]
+VECTOR_CLUSTERERS = [case for case in VECTORS if case.is_clusterer]
+IDENTITY_CLUSTERERS = [case for case in CASES if case.setup == "identity"]
+
+
+def each(cases):
+    """Return the mark that runs a test once for each of `cases`, as its argument `case`."""
+    return pytest.mark.parametrize("case", cases, ids=str)
+
+
+def weights(estimator):
+    """Return all weights and buffers of a fitted estimator as arrays by name."""
+    state = estimator.net_.module_.state_dict()
+    return {name: value.cpu().numpy().copy() for name, value in state.items()}
+
+
+def read_outs(estimator, X):
+    """Return what the predict-like methods give for `X`, by the name of the method."""
+    names = ("predict", "predict_proba", "transform")
+    return {name: getattr(estimator, name)(X) for name in names if hasattr(estimator, name)}
+
+
+def assert_same_arrays(found, expected):
+    """Assert that two dicts hold the same arrays, bit for bit."""
+    assert found.keys() == expected.keys()
+    for name, array in expected.items():
+        assert found[name].dtype == array.dtype, name
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+def assert_labels_agree(estimator, X):
+    """Assert promise 1: labels, predictions and probabilities say the same of `X`."""
+    probabilities = estimator.predict_proba(X)
+    assert probabilities.shape == (len(X), estimator.n_clusters)
+    assert (probabilities >= 0).all()
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(estimator.predict(X), estimator.labels_)
+    np.testing.assert_array_equal(probabilities.argmax(axis=1), estimator.labels_)
+
+
+class CountEpochs(Callback):
+    """A user's callback with state of its own: a counter and a list."""
+
+    def __init__(self, log=None):
+        self.log = log
+        self.n_epochs = 0
+
+    def on_epoch_end(self, net, **kwargs):
+        self.n_epochs += 1
+        if self.log is not None:
+            self.log.append(self.n_epochs)
+
+
+class AtEpoch(Callback):
+    """Call `action(net)` when the given epoch of the given phase begins, ends or has a batch."""
+
+    def __init__(self, action, phase, epoch, hook="on_epoch_end"):
+        self.action = action
+        self.phase = phase
+        self.epoch = epoch
+        self.hook = hook
+
+    def on_epoch_begin(self, net, **kwargs):
+        self._act(net, "on_epoch_begin")
+
+    def on_batch_end(self, net, **kwargs):
+        self._act(net, "on_batch_end")
+
+    def on_epoch_end(self, net, **kwargs):
+        self._act(net, "on_epoch_end")
+
+    def _act(self, net, hook):
+        run = net.run_
+        if (run.phase.name, run.epoch + 1, hook) == (self.phase, self.epoch, self.hook):
+            self.action(net)
