@@ -19,7 +19,7 @@ ROWS = (512, 6_000, 60_000)
 METHODS = ("sr-kmeans", "dcn")
 INITS = ("k-means++", "ward")
 _HIDDEN_DIMS = (500, 500, 2000)
-_EPOCHS = {"pretrain": 1, "cluster": 2}
+_EPOCHS = {"pretrain": 1, "warm_up": 1, "cluster": 2}
 _SAMPLING_SECONDS = 0.005
 
 
@@ -110,8 +110,10 @@ def fit_case(case):
 
     cls = {"sr-kmeans": SRKMeans, "dcn": DCN}[case["method"]]
     X = np.memmap(case["path"], np.uint8, "r", shape=(case["n_rows"], N_FEATURES))
+    warm_up = {"warm_up_epochs": _EPOCHS["warm_up"]} if cls is SRKMeans else {}
     estimator = cls(
         N_CLUSTERS,
+        **warm_up,
         hidden_dims=_HIDDEN_DIMS,
         batch_size=256,
         max_epochs=_EPOCHS["cluster"],

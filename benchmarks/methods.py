@@ -1,5 +1,6 @@
 """The methods of the accuracy table. None of them is given labels."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -8,6 +9,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.mixture import GaussianMixture
 
 from skdeepclust import DCN, SRKMeans
+from skdeepclust.training.partition import first_partition
 
 from . import protocol
 from .label_free import LabelFreeScores
@@ -90,6 +92,17 @@ def autoencoder_ward(problem):
     return _on_embedding(problem, AgglomerativeClustering(problem.n_clusters), {"linkage": "ward"})
 
 
+def autoencoder_path_integral(problem):
+    """Path-integral agglomeration of the embedding that SR-K-means starts from."""
+    autoencoder, record = problem.autoencoder()
+    embedding = autoencoder.transform(problem.X)
+    found = first_partition(
+        embedding, problem.n_clusters, "path-integral", random_state=problem.seed
+    )
+    details = {"pretraining": record, "epochs": {"pretrain": record["epochs"]}}
+    return Outcome(found.labels, {}, "pretrained embedding", embedding, details)
+
+
 def sr_kmeans(problem):
     """SR-K-means, its grid values chosen by the label-free score."""
     autoencoder, record = problem.autoencoder()
@@ -109,7 +122,7 @@ def sr_kmeans(problem):
                 "parameters": candidate,
                 "labels": model.labels_,
                 "label_free": scores(model.labels_),
-                "epochs": model.n_iter_,
+                "epochs": _epochs(record, model),
                 "stop_reason": model.stop_reason_,
             }
         )
@@ -123,7 +136,7 @@ def sr_kmeans(problem):
         embedding,
         {
             "pretraining": record,
-            "epochs": {"pretrain": record["epochs"], "cluster": chosen["epochs"]},
+            "epochs": chosen["epochs"],
             "stop_reason": chosen["stop_reason"],
         },
         tried,
@@ -142,7 +155,7 @@ def dcn(problem):
     ).fit(problem.X)
     details = {
         "pretraining": record,
-        "epochs": {"pretrain": record["epochs"], "cluster": model.n_iter_},
+        "epochs": _epochs(record, model),
         "stop_reason": model.stop_reason_,
     }
     embedding = autoencoder.transform(problem.X)
@@ -189,6 +202,11 @@ def _on_embedding(problem, model, parameters):
     return Outcome(labels, parameters, "pretrained embedding", embedding, details)
 
 
+def _epochs(record, model):
+    """Return the epochs of each phase, those of the shared pretraining among them."""
+    return {"pretrain": record["epochs"], **Counter(e["phase"] for e in model.history_)}
+
+
 def _require(package):
     if not is_installed(package):
         raise NotInstalledError(f"{package} is not installed")
@@ -198,6 +216,7 @@ METHODS = {
     "kmeans": kmeans,
     "ae+kmeans": autoencoder_kmeans,
     "ae+ward": autoencoder_ward,
+    "ae+path-integral": autoencoder_path_integral,
     "sr-kmeans": sr_kmeans,
     "dcn": dcn,
     "umap+gmm": umap_gaussian_mixture,

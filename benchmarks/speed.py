@@ -18,7 +18,13 @@ from .speed_estimators import (
 from .speed_networks import NETWORKS
 from .storage import RESULTS, plain, read_json, write_json
 
-PARTS = ("epoch", "predict", "partial-fit", "mini-batch-k-means", "clustpy")
+METHODS = ("sr-kmeans", "dcn")
+_OF_NETWORKS = {
+    "epoch": epoch_ratio,
+    "predict": predict_ratios,
+    "partial-fit": partial_fit_ratios,
+}
+PARTS = (*_OF_NETWORKS, "mini-batch-k-means", "clustpy")
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
@@ -26,7 +32,7 @@ def add_arguments(parser):
     """Declare the options of ``python -m benchmarks speed``."""
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
-    parser.add_argument("--methods", nargs="+", choices=("sr-kmeans", "dcn"), default=None)
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--runs", type=int, default=7, help="timed runs of each alternative")
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--results", type=Path, default=RESULTS)
@@ -37,8 +43,8 @@ def run(arguments):
     _use_one_thread()
     path = arguments.results / "speed.json"
     results = read_json(path) or {}
-    for key, measure in _measurements(arguments):
-        entry = measure()
+    for key in measurement_names(arguments.networks, arguments.methods, arguments.parts):
+        entry = measure(key, arguments.rows, arguments.runs)
         if entry is None:
             sys.stdout.write(f"{key}: not run\n")
             continue
@@ -49,29 +55,29 @@ def run(arguments):
     return 0
 
 
-def _measurements(arguments):
-    """Yield the name and the function of every measurement that is wanted."""
-    n_runs, n_rows, parts = arguments.runs, arguments.rows, arguments.parts
-    methods = arguments.methods or ("sr-kmeans", "dcn")
-    for network in arguments.networks:
-        X = noise(n_rows, NETWORKS[network].n_features)
-        for method in methods:
-            where = (X, network, method, n_runs)
-            for part, measure in (
-                ("epoch", epoch_ratio),
-                ("predict", predict_ratios),
-                ("partial-fit", partial_fit_ratios),
-            ):
-                if part in parts:
-                    yield f"{part}/{method}/{network}", lambda m=measure, w=where: m(*w)
+def measurement_names(networks=NETWORKS, methods=METHODS, parts=PARTS):
+    """Return the names of the measurements: ``part/method/network`` or ``part/method``."""
+    names = [
+        f"{part}/{method}/{network}"
+        for network in networks
+        for method in methods
+        for part in parts
+        if part in _OF_NETWORKS
+    ]
     if "mini-batch-k-means" in parts:
-        for method in methods:
-            yield (
-                f"mini-batch-k-means/{method}",
-                lambda m=method: mini_batch_kmeans_ratios(noise(n_rows, 64), m, n_runs),
-            )
-    if "clustpy" in parts:
-        yield "clustpy/dcn", lambda: clustpy_ratio(noise(n_rows // 4, 784), n_runs)
+        names += [f"mini-batch-k-means/{method}" for method in methods]
+    return names + (["clustpy/dcn"] if "clustpy" in parts else [])
+
+
+def measure(name, n_rows, n_runs):
+    """Return the measurement called `name`, or None if what it needs is not installed."""
+    part, method, *network = name.split("/")
+    if network:
+        X = noise(n_rows, NETWORKS[network[0]].n_features)
+        return _OF_NETWORKS[part](X, network[0], method, n_runs)
+    if part == "clustpy":
+        return clustpy_ratio(noise(n_rows // 4, 784), n_runs)
+    return mini_batch_kmeans_ratios(noise(n_rows, 64), method, n_runs)
 
 
 def noise(n_rows, n_features):

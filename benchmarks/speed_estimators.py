@@ -78,6 +78,7 @@ def mini_batch_kmeans_ratios(X, method, n_runs):
     """Return the estimator without a network against scikit-learn's MiniBatchKMeans."""
     centers = X[:N_CLUSTERS].copy()
     cls = {"sr-kmeans": SRKMeans, "dcn": DCN}[method]
+    # Neither has a network here, so both are K-means.
     ours = cls(
         N_CLUSTERS,
         encoder="identity",

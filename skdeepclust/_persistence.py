@@ -268,7 +268,7 @@ class _ModelUnpacker(Unpacker):
                 f"{' and '.join(missing)} a file cannot hold, since they are code; pass them "
                 f"again: load(path, {words})."
             )
-        if "encoder" in given and "encoder" not in needed:
+        if "encoder" in given and "encoder" not in needed and not has_own_network:
             raise ValueError(
                 f"load was given encoder, but {os.fspath(self._path)!r} holds a network with "
                 f"encoder={parameters.get('encoder')!r}; leave it out."

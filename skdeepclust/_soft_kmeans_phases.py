@@ -25,7 +25,7 @@ _EMPTY_SHARE = 1e-6
 # Rows of a cached embedding that are worked on at once.
 _SLICE_ROWS = 16_384
 # Epochs without a better agreement after which the warm-up ends.
-_WARM_UP_PATIENCE = 5
+_WARM_UP_PATIENCE = 10
 # An embedding value beyond this counts as saturated: its gradient through tanh is below 2 %.
 _SATURATED = 0.99
 
@@ -192,7 +192,9 @@ class WarmUpPhase(SoftKMeansPhase):
 
     The exact assignments give every row to the nearest centre. A partition of another kind,
     such as Ward's, would be lost at the first of them, so the embedding is first made to
-    agree with it.
+    agree with it: by the cross-entropy of the partition and the soft assignments of the noisy
+    embedding. The objective of soft K-means itself cannot do that, since it moves a row
+    towards its centre alone, and two clusters with neighbouring centres into one corner.
     """
 
     name = "warm_up"
@@ -203,7 +205,21 @@ class WarmUpPhase(SoftKMeansPhase):
         run.tensors["targets"] = one_hot.double()
         embedded = EmbeddedRows(run)
         self._move_centers(run, embedded)
+        # All rows equal: any positive temperature will do.
+        temperature = _AUTO_SHARE * embedded.critical_temperature() or 1.0
+        run.values["warm_up_temperature"] = temperature
         run.values["agreement"] = [self._agreement(run, embedded), 0]
+
+    def batch_loss(self, run, batch):
+        embedding, reconstruction = denoising_pass(run.network, batch.rows, self.hidden_weight)
+        labels = run.tensors["labels"][batch.index].to(embedding.device)
+        centers = run.tensors["centers"].to(embedding.device, embedding.dtype)
+        logits = -squared_distances(embedding, centers) / run.values["warm_up_temperature"]
+        cross_entropy = torch.nn.functional.cross_entropy(logits, labels)
+        return {
+            "clustering": self.clustering_weight * cross_entropy,
+            "reconstruction": reconstruction,
+        }
 
     def end_epoch(self, run):
         embedded = EmbeddedRows(run)

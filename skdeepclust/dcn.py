@@ -346,7 +346,9 @@ class DCN(DeepClusterer):
 def _distances(z, centers):
     """Squared distances in float64; mps has no float64, so they are computed on the CPU there."""
     z = z.cpu().double() if z.device.type == "mps" else z.double()
-    return torch.cdist(z, centers.to(z.device)).square()
+    # The way by matrix products would cancel digits, and round by the place of a row.
+    mode = "donot_use_mm_for_euclid_dist"
+    return torch.cdist(z, centers.to(z.device), compute_mode=mode).square()
 
 
 def _absorb(tensors, embedding, index):

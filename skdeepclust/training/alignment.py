@@ -1,8 +1,8 @@
 """Matrix products whose rows get the same bits at any place in a chunk.
 
-A product with few columns is computed as scalar products, whose kernel treats a row that
-starts at a multiple of 16 bytes differently from one that does not. Where the length of a row
-is no such multiple, neighbouring rows round differently; zeros at its end cure that.
+A product with few columns is computed as scalar products, by kernels that treat what starts
+at a multiple of 16 bytes differently from what does not. Where the length of a row is no such
+multiple, neighbouring rows round differently; zeros at their ends cure that.
 """
 
 import torch
@@ -13,7 +13,7 @@ _ALIGNMENT_BYTES = 16
 
 
 class AlignedProducts(TorchFunctionMode):
-    """Inside this block linear layers and matrix products see rows of 16 n bytes.
+    """Inside this block linear layers and matrix products see aligned rows.
 
     Examples
     --------
@@ -29,8 +29,10 @@ class AlignedProducts(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is functional.linear:
             return _linear(*args, **kwargs)
-        if func in _PRODUCTS and not kwargs:
-            return _product(func, *args)
+        if func in _PRODUCTS and not kwargs and args[1].ndim == 2:
+            left, right = args
+            # Rows of the second factor would have to be aligned as well; as columns they are.
+            return functional.linear(*_aligned(left, right.mT.contiguous()))
         return func(*args, **kwargs)
 
 
@@ -38,20 +40,13 @@ _PRODUCTS = {torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__, torch.m
 
 
 def _linear(input, weight, bias=None):
-    n_missing = _missing_columns(input)
-    if n_missing:
-        input = functional.pad(input, (0, n_missing))
-        weight = functional.pad(weight, (0, n_missing))
-    return functional.linear(input, weight, bias)
+    return functional.linear(*_aligned(input, weight), bias)
 
 
-def _product(func, left, right):
-    n_missing = _missing_columns(left)
-    if n_missing and right.ndim > 1:
-        left = functional.pad(left, (0, n_missing))
-        right = functional.pad(right.mT, (0, n_missing)).mT
-    return func(left, right)
-
-
-def _missing_columns(tensor):
-    return -tensor.shape[-1] % max(1, _ALIGNMENT_BYTES // tensor.element_size())
+def _aligned(*factors):
+    """Fill up the last dimension of both factors with zeros, to a multiple of 16 bytes."""
+    n_values = max(1, _ALIGNMENT_BYTES // factors[0].element_size())
+    n_missing = -factors[0].shape[-1] % n_values
+    if not n_missing:
+        return factors
+    return [functional.pad(factor, (0, n_missing)) for factor in factors]

@@ -39,7 +39,6 @@ class FirstPartitionPhase(Phase):
         self.restart = restart
 
     def begin(self, run):
-        n_rows = len(run.rows)
         seed = derive_seed(run.seed, "first partition", self.restart)
         sample = self._sample(run, seed)
         embedding = run.embed() if sample is None else embed_sample(run, sample)
@@ -52,7 +51,6 @@ class FirstPartitionPhase(Phase):
         run.tensors["labels"] = labels
         run.tensors["centers"] = centers
         run.values["init_used"] = found.init_used
-        assert len(labels) == n_rows
 
     def _sample(self, run, seed):
         """Return the rows to partition when there are too many, else None."""

@@ -1,12 +1,14 @@
 """The one door of every predict-like pass: chunks of one constant shape.
 
 Matrix products of different shapes round differently in float32. When every pass has the same
-shape, the last chunk filled up with zeros, a row gets the same bits in any company.
+shape, the last chunk filled up with zeros, and its rows are aligned alike, a row gets the same
+bits in any company.
 """
 
 import torch
 
 from .._validation import check_finite
+from .alignment import AlignedProducts
 
 
 class ChunkedForward:
@@ -61,7 +63,8 @@ class ChunkedForward:
                 n_valid = min(size, len(block) - start)
                 if n_valid < size:
                     buffer[start + n_valid : start + size] = 0
-                value = self.network(buffer[start : start + size].to(self.device))
-                if then is not None:
-                    value = then(value)
+                with AlignedProducts():
+                    value = self.network(buffer[start : start + size].to(self.device))
+                    if then is not None:
+                        value = then(value)
                 yield block_start + start, block_start + start + n_valid, value[:n_valid].cpu()

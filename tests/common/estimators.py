@@ -27,7 +27,7 @@ _CLUSTERER = {"n_clusters": N_CLUSTERS, "max_epochs": 4, "pretrain": _PRETRAINER
 # One line an estimator: the class, and what makes it cheap.
 ESTIMATORS = [
     (DenoisingAutoencoder, {"max_epochs": 3}),
-    (SRKMeans, _CLUSTERER),
+    (SRKMeans, {**_CLUSTERER, "warm_up_epochs": 2}),
     (DCN, _CLUSTERER),
 ]
 
@@ -64,12 +64,12 @@ def separated_blobs(n_rows=150, seed=0, n_features=N_FEATURES):
     return X.astype(np.float32), y
 
 
-def flat_images(n_rows=90, seed=0):
-    """Return images of three blurred patterns as rows, values 0..255."""
+def flat_images(n_rows=90, seed=0, noise=40.0):
+    """Return images of three noisy patterns in turn as rows, values 0..255."""
     random = np.random.default_rng(seed)
     n_values = int(np.prod(IMAGE_SHAPE))
     patterns = random.integers(0, 256, size=(N_CLUSTERS, n_values))
-    images = patterns[np.arange(n_rows) % N_CLUSTERS] + random.normal(0, 40, (n_rows, n_values))
+    images = patterns[np.arange(n_rows) % N_CLUSTERS] + random.normal(0, noise, (n_rows, n_values))
     return images.clip(0, 255).round().astype(np.float32)
 
 

@@ -1,0 +1,230 @@
+"""RESULTS.md: tables made from the stored results and from nothing else."""
+
+from pathlib import Path
+from statistics import mean, stdev
+
+from . import protocol
+from .data import LOADERS
+from .memory import INITS
+from .memory import METHODS as MEMORY_METHODS
+from .methods import METHODS
+from .speed import measurement_names
+from .storage import RESULTS, cell_path, read_json
+
+NOT_RUN = "not run"
+
+
+def add_arguments(parser):
+    """Declare the options of ``python -m benchmarks report``."""
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "RESULTS.md")
+
+
+def run(arguments):
+    """Write the report."""
+    sections = [
+        "# Results\n\nMade by `python -m benchmarks report` from the files in `results/`; "
+        "do not edit.",
+        *(accuracy_section(arguments.results, data) for data in LOADERS),
+        speed_section(read_json(arguments.results / "speed.json") or {}),
+        memory_section(read_json(arguments.results / "memory.json") or {}),
+    ]
+    arguments.output.write_text("\n\n".join(sections) + "\n")
+    return 0
+
+
+def accuracy_section(results, data):
+    """Return the table of one data set, a row a method."""
+    rows, cells = [], []
+    for method in METHODS:
+        found = stored_cells(results, data, method)
+        cells += found
+        rows.append([method, *(_accuracy_row(found) if found else [NOT_RUN] + [""] * 6)])
+    header = ["method", "ACC", "NMI", "ARI", "clusters used", "epochs", "seconds", "seeds"]
+    lines = [f"## Accuracy: {data}", ""]
+    if cells:
+        first = cells[0]
+        lines += [
+            f"{first['n_rows']} rows, {first['n_features']} features, {first['n_clusters']} "
+            "classes. Mean ± standard deviation over the seeds; NMI with the geometric mean. "
+            "Seconds include the pretraining a method builds on.",
+            "",
+        ]
+    if data in protocol.NMI_OF_THE_PAPER:
+        paper = protocol.NMI_OF_THE_PAPER[data]
+        lines += [f"Goal: NMI {paper:.3f}, the figure of the SR-K-means paper.", ""]
+    lines += table(header, rows)
+    lines += _tried(cells)
+    lines += _machines(cell["machine"] for cell in cells)
+    return "\n".join(lines)
+
+
+def stored_cells(results, data, method):
+    """Return the stored cells of a method on a data set, in the order of their seeds."""
+    folder = cell_path(results, data, method, 0).parent
+    cells = [read_json(path) for path in folder.glob("seed*.json")]
+    return sorted(cells, key=lambda cell: cell["seed"])
+
+
+def _accuracy_row(cells):
+    scores = [spread([cell[name] for cell in cells]) for name in ("acc", "nmi", "ari")]
+    used = sorted({cell["n_used_clusters"] for cell in cells})
+    phases = {phase: None for cell in cells for phase in cell.get("epochs", {})}
+    epochs = [
+        f"{phase} {_range([cell['epochs'].get(phase, 0) for cell in cells])}" for phase in phases
+    ]
+    return [
+        *scores,
+        _range(used),
+        ", ".join(epochs),
+        spread([cell["seconds"] for cell in cells], digits=1),
+        " ".join(str(cell["seed"]) for cell in cells),
+    ]
+
+
+def _tried(cells):
+    """Return a table of the configurations that a label-free score chose from."""
+    rows = [
+        [
+            f"{cell['method']} {cell['seed']}",
+            ", ".join(f"{name}={value}" for name, value in entry["parameters"].items()),
+            *(_number(entry["label_free"][score]) for score in ("modularity", "silhouette")),
+            _number(entry["acc"]),
+            _number(entry["nmi"]),
+            "chosen" if entry["chosen"] else "",
+        ]
+        for cell in cells
+        for entry in cell["tried"]
+        if len(cell["tried"]) > 1
+    ]
+    if not rows:
+        return []
+    score = next(cell["selection_score"] for cell in cells if len(cell["tried"]) > 1)
+    header = ["method and seed", "parameters", "modularity", "silhouette", "ACC", "NMI", ""]
+    return [
+        "",
+        f"Tried configurations; {score} (no labels) chooses, ACC and NMI are for information:",
+        "",
+        *table(header, rows),
+    ]
+
+
+def speed_section(results):
+    """Return the table of the speed ratios."""
+    rows = []
+    for name in measurement_names():
+        entry = results.get(name)
+        if entry is None:
+            rows.append([name, NOT_RUN] + [""] * 5)
+            continue
+        parts = {"": entry} if "ratio" in entry else entry
+        for part, comparison in parts.items():
+            if isinstance(comparison, dict) and "ratio" in comparison:
+                rows.append(_speed_row(name, part, comparison))
+    header = ["what", "seconds", "reference", "ratio", "processor ratio", "runs", "goal"]
+    lines = [
+        "## Speed",
+        "",
+        "Medians of runs that took turns, with one thread. The reference of an epoch, of predict "
+        "and of partial_fit is the bare PyTorch loop; of the others the package in their name. "
+        "The processor ratio counts the seconds spent computing; on a busy machine it is the "
+        "steadier one.",
+        "",
+        *table(header, rows),
+        *_machines(entry["machine"] for entry in results.values()),
+    ]
+    return "\n".join(lines)
+
+
+def _speed_row(name, part, comparison):
+    return [
+        f"{name} ({part})" if part else name,
+        f"{comparison['seconds']:.4g}",
+        f"{comparison['reference_seconds']:.4g}",
+        f"{comparison['ratio']:.2f}",
+        f"{comparison['cpu_ratio']:.2f}",
+        str(comparison["n_runs"]),
+        _speed_goal(name, part),
+    ]
+
+
+def _speed_goal(name, part):
+    kind, _, network = name.split("/") if name.count("/") == 2 else (name, "", "")
+    if kind == "epoch":
+        return f"<= {protocol.MAX_EPOCH_RATIO[network]:.2f}"
+    if kind == "predict" and part == "same chunks":
+        return f"<= {protocol.MAX_PREDICT_RATIO:.2f}"
+    return ""
+
+
+def memory_section(results):
+    """Return the table of memory peaks."""
+    rows, machines = [], []
+    for method in MEMORY_METHODS:
+        for init in INITS:
+            cases = {int(n): case for n, case in results.get(f"{method}/{init}", {}).items()}
+            machines += [case["machine"] for case in cases.values()]
+            for n_rows in sorted(cases) or [None]:
+                rows.append([f"{method}, init {init}", *_memory_row(cases, n_rows)])
+    header = ["what", "rows", "peak MB", "over 512 rows", "over 6,000 rows", "seconds"]
+    lines = [
+        "## Memory",
+        "",
+        "Peak anonymous memory (RssAnon) of a process that fits a uint8 memmap of 784 features, "
+        "MLP 784-500-500-2000-10, a few epochs of each phase. Goals at 60,000 rows: at most "
+        f"{protocol.MAX_MEMORY_OVER_512_ROWS_MB} MB over 512 rows and at most "
+        f"{protocol.MAX_MEMORY_OVER_6000_ROWS_MB} MB over 6,000 rows.",
+        "",
+        *table(header, rows),
+        *_machines(machines),
+    ]
+    return "\n".join(lines)
+
+
+def _memory_row(cases, n_rows):
+    if n_rows is None:
+        return [NOT_RUN] + [""] * 4
+    peak = cases[n_rows]["peak_mb"]
+    over = [
+        f"{peak - cases[base]['peak_mb']:+.1f}" if base in cases and base < n_rows else ""
+        for base in (512, 6_000)
+    ]
+    return [str(n_rows), f"{peak:.1f}", *over, f"{cases[n_rows]['seconds']:.1f}"]
+
+
+def table(header, rows):
+    """Return the lines of a Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return ["| " + " | ".join(line) + " |" for line in lines]
+
+
+def spread(values, digits=3):
+    """Return mean ± standard deviation; the value alone where there is one."""
+    text = f"{mean(values):.{digits}f}"
+    return text if len(values) == 1 else f"{text} ± {stdev(values):.{digits}f}"
+
+
+def _range(values):
+    low, high = min(values), max(values)
+    return str(low) if low == high else f"{low}-{high}"
+
+
+def _number(value):
+    return "" if value is None else f"{value:.3f}"
+
+
+def _machines(machines):
+    """Return a line for each different machine or set of versions."""
+    described = {}
+    for machine in machines:
+        versions = ", ".join(f"{name} {v}" for name, v in machine["versions"].items())
+        text = f"{machine['cpu']}, {machine['threads']} threads; {versions}"
+        described.setdefault(text, []).append((machine["date"][:10], machine["load"]))
+    lines = []
+    for text, measured in described.items():
+        dates = sorted({date for date, _ in measured})
+        when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+        loads = [load for _, load in measured if load is not None]
+        busy = f"; load {min(loads):.1f} to {max(loads):.1f}" if loads else ""
+        lines += ["", f"Measured {when} on {text}{busy}."]
+    return lines
