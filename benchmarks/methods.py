@@ -108,6 +108,8 @@ def sr_kmeans(problem):
     autoencoder, record = problem.autoencoder()
     embedding = autoencoder.transform(problem.X)
     scores = LabelFreeScores(embedding)
+    starts = _first_partitions(problem, embedding, scores)
+    init = max(starts, key=lambda name: starts[name]["label_free"][protocol.SELECTION_SCORE])
     tried = []
     for candidate in protocol.candidates(protocol.SR_KMEANS_GRID):
         model = SRKMeans(
@@ -115,6 +117,7 @@ def sr_kmeans(problem):
             pretrain=FrozenEstimator(autoencoder),
             image_shape=problem.image_shape,
             random_state=problem.seed,
+            init=init,
             **{**protocol.SR_KMEANS, **candidate},
         ).fit(problem.X)
         tried.append(
@@ -131,16 +134,26 @@ def sr_kmeans(problem):
         entry["chosen"] = entry is chosen
     return Outcome(
         chosen["labels"],
-        {**protocol.SR_KMEANS, **chosen["parameters"]},
+        {**protocol.SR_KMEANS, "init": init, **chosen["parameters"]},
         "pretrained embedding",
         embedding,
         {
+            "first_partitions": {name: start["label_free"] for name, start in starts.items()},
             "pretraining": record,
             "epochs": chosen["epochs"],
             "stop_reason": chosen["stop_reason"],
         },
         tried,
     )
+
+
+def _first_partitions(problem, embedding, scores):
+    """Return the candidates for the first partition with their label-free scores."""
+    found = {}
+    for name in protocol.SR_KMEANS_INITS:
+        start = first_partition(embedding, problem.n_clusters, name, random_state=problem.seed)
+        found[name] = {"label_free": scores(start.labels)}
+    return found
 
 
 def dcn(problem):

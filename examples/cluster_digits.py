@@ -15,27 +15,19 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from skdeepclust import SRKMeans
 from skdeepclust.metrics import clustering_accuracy
-from skdeepclust.pretraining import DenoisingAutoencoder
 
 IMAGES_PER_CLUSTER = 10
 # Ten colours that also differ for colour-blind readers (arXiv:2107.02270).
 COLOURS = "#3f90da #ffa90e #bd1f01 #94a4a2 #832db6 #a96b59 #e76300 #b9ac70 #717581 #92dadd".split()
 
 
-def main(picture="cluster_digits.png", n_samples=None, max_epochs=50):
-    """Cluster the digits, print scores, and write `picture`."""
+def main(picture="cluster_digits.png", n_samples=None, **settings):
+    """Cluster the digits, print scores, and write `picture`; `settings` go to SRKMeans."""
     X, classes = load_digits(return_X_y=True)
     X, classes = X[:n_samples], classes[:n_samples]
     methods = {
         "KMeans on pixels": KMeans(n_clusters=10, n_init=10, random_state=0),
-        "SRKMeans": SRKMeans(
-            n_clusters=10,
-            image_shape=(1, 8, 8),
-            pretrain=DenoisingAutoencoder(max_epochs=max_epochs),
-            warm_up_epochs=max_epochs,
-            max_epochs=max_epochs,
-            random_state=0,
-        ),
+        "SRKMeans": SRKMeans(n_clusters=10, image_shape=(1, 8, 8), random_state=0, **settings),
     }
     print(f"{len(X)} images of 8 x 8 pixels, 10 clusters. The digits' names serve for the scores")
     print("alone; neither method sees them.\n")
@@ -74,8 +66,9 @@ def draw_samples(axes, model, X, embedding):
         for place, row in enumerate(members[distance.argsort()[:IMAGES_PER_CLUSTER]]):
             top, side = 9 * cluster, 9 * place
             grid[top : top + 8, side : side + 8] = X[row].reshape(8, 8)
-        axes.text(-5, 9 * cluster + 3.5, str(cluster), **badge(cluster))
-    axes.imshow(grid, cmap="gray_r")
+        axes.text(-7, 9 * cluster + 3.5, str(cluster), **badge(cluster))
+    axes.imshow(grid, cmap="gray_r", aspect="auto")
+    axes.set_xlim(-12, grid.shape[1])
     axes.set_title("The ten images nearest to the centre of each cluster")
     axes.set_axis_off()
 
@@ -85,8 +78,13 @@ def draw_map(axes, model, embedding):
     pca = PCA(n_components=2).fit(embedding)
     points, centers = pca.transform(embedding), pca.transform(model.cluster_centers_)
     axes.scatter(*points.T, s=7, c=[COLOURS[cluster] for cluster in model.labels_], linewidths=0)
-    for cluster, center in enumerate(centers):
-        axes.text(*center, str(cluster), **badge(cluster))
+    # Ids stand beside the centres, away from the middle, so that they hide no crowd of points.
+    outwards = centers / np.linalg.norm(centers, axis=1, keepdims=True)
+    for cluster, (center, direction) in enumerate(zip(centers, outwards, strict=True)):
+        axes.annotate(
+            str(cluster), center, 22 * direction, textcoords="offset points", **badge(cluster)
+        )
+    axes.margins(0.09)
     axes.set(xticks=[], yticks=[], xlabel="first principal component", ylabel="second")
     axes.set_title(f"All {len(points)} images, the {embedding.shape[1]}-d embedding seen in 2-d")
 

@@ -126,7 +126,7 @@ class NetworkEstimator(
         tags.input_tags.sparse = True
         tags.input_tags.three_d_array = True
         tags.transformer_tags.preserves_dtype = ["float32"]
-        if isinstance(self.encoder, str) and self.encoder == "identity":
+        if self._has_identity_encoder():
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -135,11 +135,9 @@ class NetworkEstimator(
     def _open_training_rows(self, X):
         """Return the rows of `X` and the attributes that describe its columns."""
         image_shape = check_image_shape(self.image_shape)
-        identity = isinstance(self.encoder, str) and self.encoder == "identity"
         name = type(self).__name__
-        rows = open_rows(
-            X, image_shape=image_shape, dtype="keep" if identity else "float32", estimator_name=name
-        )
+        dtype = "keep" if self._has_identity_encoder() else "float32"
+        rows = open_rows(X, image_shape=image_shape, dtype=dtype, estimator_name=name)
         # scikit-learn writes the names of columns at once; a fit that fails later must not
         # leave them behind, so a shallow copy takes them.
         probe = copy.copy(self)
@@ -202,6 +200,9 @@ class NetworkEstimator(
     def _current_device(self):
         """Return where the fitted network lies; it may have been loaded elsewhere."""
         return self.net_.module_.scaling.shift.device
+
+    def _has_identity_encoder(self):
+        return isinstance(self.encoder, str) and self.encoder == "identity"
 
     # -- building --------------------------------------------------------------------------
 
@@ -293,9 +294,9 @@ class NetworkEstimator(
     def _network_attributes(self, run, described):
         """Return the fitted attributes that every estimator has."""
         probe = run.rows.empty(1).zero_().to(run.device)
+        run.network.eval()
         with torch.inference_mode():
             embedding_dim = run.network(probe).shape[1]
-        is_identity = isinstance(self.encoder, str) and self.encoder == "identity"
         return {
             **described,
             "net_": run.net,
@@ -303,7 +304,7 @@ class NetworkEstimator(
             "stop_reason_": run.stop_reason,
             "_embedding_dim": embedding_dim,
             "_chunk_rows": run.chunk_rows,
-            "_dtype": "keep" if is_identity else "float32",
+            "_dtype": "keep" if self._has_identity_encoder() else "float32",
         }
 
     def _take_over(self, attributes):

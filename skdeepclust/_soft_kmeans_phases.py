@@ -24,6 +24,8 @@ _ANNEALING_SHARE = 0.9
 _EMPTY_SHARE = 1e-6
 # Rows of a cached embedding that are worked on at once.
 _SLICE_ROWS = 16_384
+# Weight of the cross-entropy of the warm-up against the reconstruction.
+_WARM_UP_WEIGHT = 0.1
 # Epochs without a better agreement after which the warm-up ends.
 _WARM_UP_PATIENCE = 10
 # An embedding value beyond this counts as saturated: its gradient through tanh is below 2 %.
@@ -217,7 +219,7 @@ class WarmUpPhase(SoftKMeansPhase):
         logits = -squared_distances(embedding, centers) / run.values["warm_up_temperature"]
         cross_entropy = torch.nn.functional.cross_entropy(logits, labels)
         return {
-            "clustering": self.clustering_weight * cross_entropy,
+            "clustering": _WARM_UP_WEIGHT * cross_entropy,
             "reconstruction": reconstruction,
         }
 

@@ -282,17 +282,47 @@ def _as_container(X, estimator_name):
             return X
     elif _is_numeric_frame(X):
         return X
-    return check_array(
-        X,
-        dtype="numeric",
-        allow_nd=True,
-        ensure_all_finite=False,
-        estimator=estimator_name,
-        **_LENIENT,
-    )
+    try:
+        array = check_array(
+            X,
+            dtype="numeric",
+            allow_nd=True,
+            ensure_all_finite=False,
+            estimator=estimator_name,
+            **_LENIENT,
+        )
+    except (TypeError, ValueError) as error:
+        # scikit-learn names neither the argument nor a remedy here, or prints all of X.
+        raise _error_of_kind(X, error) from None
+    if array.dtype.kind not in "fiub":
+        raise TypeError(
+            f"X holds values of type {array.dtype}, which are not numbers; convert them first, for "
+            "example times to seconds."
+        )
+    return array
 
 
 _LENIENT = {"ensure_min_samples": 0, "ensure_min_features": 0}
+
+
+def _error_of_kind(X, error):
+    """Return what to raise instead of `error`, which scikit-learn raised about `X`."""
+    try:
+        values = np.asarray(X)
+    except (TypeError, ValueError):
+        return type(error)(f"X cannot be read as one array: {error}")
+    if values.dtype.kind == "c":
+        return ValueError("Complex data not supported: X is complex; pass X.real or abs(X).")
+    try:
+        values.astype(np.float64)
+    except (TypeError, ValueError) as conversion:
+        return type(conversion)(
+            f"X holds values that are not numbers: {conversion}. Encode categories first, for "
+            "example with sklearn.preprocessing.OneHotEncoder in a Pipeline."
+        )
+    if values.dtype.kind in "US":
+        return ValueError("X holds numbers as text; convert them with X.astype(float).")
+    return error
 
 
 def _check_tensor(tensor):

@@ -24,14 +24,14 @@ from .pretraining import DenoisingAutoencoder
 from .training.first_partition import NAMED_INITS, FirstPartitionPhase
 from .training.inference import ChunkedForward
 from .training.sklearn_callbacks import fit_report, with_callbacks
-from .training.streaming import RowBuffer, bounded
+from .training.streaming import RowBuffer, bounded, weights_kept_on_failure
 
 COMMON_CONSTRAINTS = {
     **NETWORK_CONSTRAINTS,
     **TRAINING_CONSTRAINTS,
     "n_clusters": [POSITIVE_INTEGER],
     "pretrain": [StrOptions({"auto"}), HasMethods(["fit", "transform"]), None],
-    "init": [StrOptions(set(NAMED_INITS)), HasMethods(["fit"]), "array-like"],
+    "init": [StrOptions({"auto", *NAMED_INITS}), HasMethods(["fit"]), "array-like"],
     "n_init": [POSITIVE_INTEGER],
 }
 
@@ -130,11 +130,12 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
             return self
         rows = self._open_fitted_rows(X)
         self._scan(rows)
-        changed = self._stream_step(rows, self._stream_state)
-        attributes = {**vars(self), **changed}
-        changed["labels_"] = self._labels(rows, attributes)
-        changed["history_"] = bounded([*self.history_, changed.pop("record")])
-        self.__dict__.update(changed)
+        with weights_kept_on_failure(self.net_):
+            changed = self._stream_step(rows, self._stream_state)
+            attributes = {**vars(self), **changed}
+            changed["labels_"] = self._labels(rows, attributes)
+            changed["history_"] = bounded([*self.history_, changed.pop("record")])
+            self.__dict__.update(changed)
         return self
 
     def predict(self, X):
@@ -230,9 +231,8 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
         """Return the transformer to learn the encoder with: unfitted, frozen, or None."""
         if self.pretrain is None:
             return None
-        identity = isinstance(self.encoder, str) and self.encoder == "identity"
         if isinstance(self.pretrain, str):
-            return None if identity else self._default_pretrainer()
+            return None if self._has_identity_encoder() else self._default_pretrainer()
         own = self.pretrain.estimator if is_frozen(self.pretrain) else self.pretrain
         if not isinstance(own, DenoisingAutoencoder):
             raise TypeError(
@@ -248,7 +248,7 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
                 "sklearn.frozen.FrozenEstimator(pretrain) to reuse it, or an unfitted one to train "
                 "it anew."
             )
-        if identity:
+        if self._has_identity_encoder():
             raise ValueError(
                 "encoder='identity' has nothing to pretrain; set pretrain=None or another encoder."
             )
@@ -273,7 +273,12 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
         return [*first, *self._phases(run, warm=False)]
 
     def _first_partition(self, restart=0):
-        return FirstPartitionPhase(self.init, self.n_clusters, restart)
+        init = self.init
+        if isinstance(init, str) and init == "auto":
+            # Agglomeration follows the shapes that clusters have in a learnt embedding; without
+            # one, the start that suits the objective itself.
+            init = "k-means++" if self._has_identity_encoder() else "path-integral"
+        return FirstPartitionPhase(init, self.n_clusters, restart)
 
     def _execute(self, run, described, warm):
         try:

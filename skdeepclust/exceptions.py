@@ -11,7 +11,7 @@ __all__ = [
 
 
 class TrainingDivergedError(FloatingPointError):
-    """The loss became nan or infinite, so training was stopped.
+    """The loss became nan, infinite or a million times what it was, so training was stopped.
 
     The message names the phase, the epoch, the batch and the learning rate. An estimator
     that was fitted before keeps its earlier state.

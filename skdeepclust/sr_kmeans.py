@@ -41,7 +41,7 @@ class SRKMeans(DeepClusterer):
     annealing : float or None, default=None
         Factor below 1 by which the temperature falls every epoch, from just below the
         critical value to that of `entropy_regularization`. None keeps it constant.
-    clustering_weight : float, default=0.1
+    clustering_weight : float, default=0.02
         Weight of the clustering term in the network's loss.
     class_prior : array-like of shape (n_clusters,) or None, default=None
         Expected proportions ``d``: ``q`` becomes proportional to ``d_k exp(-|z - theta_k|^2 / T)``.
@@ -70,10 +70,12 @@ class SRKMeans(DeepClusterer):
         network is copied; None starts from random weights. ``"auto"`` is
         ``DenoisingAutoencoder()``.
     init : str, clusterer or array, default="auto"
-        How the embedding is first partitioned: ``"ward"``, ``"k-means++"``, ``"random"``,
-        ``"path-integral"``, any scikit-learn clusterer (a clone is fitted; a fitted one as
-        `sklearn.frozen.FrozenEstimator`), labels of shape (n_samples,) or centres of shape
-        (n_clusters, embedding_dim), whose order is kept.
+        How the embedding is first partitioned: ``"path-integral"`` and ``"ward"`` are
+        agglomerations (of a random subsample above some ten thousand rows), ``"k-means++"``
+        and ``"random"`` K-means from that start. Or any scikit-learn clusterer (a clone is
+        fitted; a fitted one as `sklearn.frozen.FrozenEstimator`), labels of shape
+        (n_samples,) or centres of shape (n_clusters, embedding_dim), whose order is kept.
+        ``"auto"`` is ``"path-integral"``, and ``"k-means++"`` with ``encoder="identity"``.
     n_init : int, default=1
         Restarts from one pretrained network; the lowest objective is kept.
     warm_up_epochs : int, default=50
@@ -164,7 +166,7 @@ class SRKMeans(DeepClusterer):
         *,
         entropy_regularization="auto",
         annealing=None,
-        clustering_weight=0.1,
+        clustering_weight=0.02,
         class_prior=None,
         centered=True,
         encoder="auto",

@@ -142,8 +142,15 @@ def test_restarts_keep_the_lowest_objective(blobs):
 
 def test_network_objective_of_restarts_is_that_of_the_kept_weights(blobs):
     model = SRKMeans(
-        4, n_init=3, init="random", max_epochs=2, warm_up_epochs=1, pretrain=None,
-        hidden_dims=(8,), embedding_dim=3, random_state=0,
+        4,
+        n_init=3,
+        init="random",
+        max_epochs=2,
+        warm_up_epochs=1,
+        pretrain=None,
+        hidden_dims=(8,),
+        embedding_dim=3,
+        random_state=0,
     ).fit(blobs[0])
     np.testing.assert_array_equal(model.labels_, model.predict(blobs[0]))
     ends = [r["objective"] for r in model.history_ if r["phase"] == "cluster"][1::2]
@@ -152,8 +159,13 @@ def test_network_objective_of_restarts_is_that_of_the_kept_weights(blobs):
 
 def test_embedding_width_is_not_tied_to_the_number_of_clusters(blobs):
     model = SRKMeans(
-        4, embedding_dim=7, hidden_dims=(8,), max_epochs=2, warm_up_epochs=2,
-        pretrain=DenoisingAutoencoder(max_epochs=2), random_state=0,
+        4,
+        embedding_dim=7,
+        hidden_dims=(8,),
+        max_epochs=2,
+        warm_up_epochs=2,
+        pretrain=DenoisingAutoencoder(max_epochs=2),
+        random_state=0,
     ).fit(blobs[0])
     assert model.cluster_centers_.shape == (4, 7)
     assert model.transform(blobs[0]).shape == (240, 7)
@@ -229,8 +241,14 @@ def test_clustering_weight_scales_its_term_alone(blobs):
     records = {}
     for weight in (0.0, 0.25, 0.5):
         model = SRKMeans(
-            4, clustering_weight=weight, pretrain=FrozenEstimator(autoencoder), max_epochs=1,
-            warm_up_epochs=0, batch_size=240, lr=1e-12, random_state=0,
+            4,
+            clustering_weight=weight,
+            pretrain=FrozenEstimator(autoencoder),
+            max_epochs=1,
+            warm_up_epochs=0,
+            batch_size=240,
+            lr=1e-12,
+            random_state=0,
         ).fit(blobs[0])
         records[weight] = model.history_[-1]
     assert records[0.0]["loss_clustering"] == 0
@@ -247,8 +265,14 @@ def test_warm_up_makes_the_embedding_agree_with_a_given_partition():
     # Pairs of blobs as clusters: no centre of K-means stands for them.
     labels = y // 2
     model = SRKMeans(
-        3, init=labels, hidden_dims=(32,), embedding_dim=4, warm_up_epochs=60, max_epochs=3,
-        pretrain=DenoisingAutoencoder(max_epochs=5), random_state=0,
+        3,
+        init=labels,
+        hidden_dims=(32,),
+        embedding_dim=4,
+        warm_up_epochs=60,
+        max_epochs=3,
+        pretrain=DenoisingAutoencoder(max_epochs=5),
+        random_state=0,
     ).fit(X)
     agreement = [r["agreement_with_init"] for r in model.history_ if r["phase"] == "warm_up"]
     assert agreement[0] < 0.7

@@ -276,6 +276,12 @@ class InputDecoder(nn.Module):
 def _users_encoder(encoder, row_shape, embedding_dim):
     """Return the user's module, built by the user's callable where that is what was given."""
     if not isinstance(encoder, nn.Module):
+        if not _takes_shape_and_dim(encoder):
+            raise TypeError(
+                f"encoder={encoder!r} cannot be called with (input_shape, embedding_dim); pass a "
+                "torch.nn.Module (an instance, not the class), or a callable that takes these two "
+                "and returns one."
+            )
         encoder = encoder(row_shape, embedding_dim)
         if not isinstance(encoder, nn.Module):
             raise TypeError(
@@ -323,10 +329,8 @@ def inference_chunk_rows(network, row_shape):
     return 128 if max(n_weights, row_shape[0]) > 2**19 else 256
 
 
-def is_callable_encoder(encoder):
-    """Whether `encoder` is a callable that takes (input_shape, embedding_dim)."""
-    if not callable(encoder) or isinstance(encoder, nn.Module):
-        return False
+def _takes_shape_and_dim(encoder):
+    """Whether the callable `encoder` takes (input_shape, embedding_dim)."""
     try:
         inspect.signature(encoder).bind((1,), 1)
     except TypeError:

@@ -9,7 +9,7 @@ from ..losses import multilevel_reconstruction_loss
 from ..training.phases import Phase
 from ..training.seeds import draw_seed
 from ..training.sklearn_callbacks import fit_report, with_callbacks
-from ..training.streaming import bounded, stream_record, stream_steps
+from ..training.streaming import bounded, stream_record, stream_steps, weights_kept_on_failure
 
 
 class ReconstructionPhase(Phase):
@@ -232,6 +232,7 @@ class DenoisingAutoencoder(NetworkEstimator):
             run.execute([self.phase(len(rows))])
         except KeyboardInterrupt:
             if run.return_to_snapshot():
+                run.stop_reason = "interrupted by Ctrl-C"
                 self._take_over(self._fitted_attributes(run, described))
                 self._warn_interrupted(run)
             raise
@@ -287,12 +288,14 @@ class DenoisingAutoencoder(NetworkEstimator):
         """Train on `rows`, then take over what changed together with `attributes`."""
         state = {**vars(self), **attributes}
         step, seed = state["_stream_state"]["step"], state["_stream_state"]["seed"]
-        losses = stream_steps(state["net_"], self.phase(len(rows)), rows, {}, seed=seed, step=step)
-        changed = {
-            "history_": bounded([*state["history_"], stream_record(step, losses)]),
-            "_stream_state": {"step": step + 1, "seed": seed},
-        }
-        self.__dict__.update({**attributes, **changed})
+        net, phase = state["net_"], self.phase(len(rows))
+        with weights_kept_on_failure(net):
+            losses = stream_steps(net, phase, rows, {}, seed=seed, step=step)
+            changed = {
+                "history_": bounded([*state["history_"], stream_record(step, losses)]),
+                "_stream_state": {"step": step + 1, "seed": seed},
+            }
+            self.__dict__.update({**attributes, **changed})
 
     def _fitted_attributes(self, run, described):
         return {

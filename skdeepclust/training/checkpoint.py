@@ -224,8 +224,22 @@ def load_optimizer_state(optimizer, stored):
     """Put what :func:`optimizer_state` returned into `optimizer`."""
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     check_optimizer_state(stored, parameters)
-    state = {"state": dict(stored["state"]), "param_groups": stored["param_groups"]}
-    optimizer.load_state_dict(state)
+    state = {
+        index: {name: _laid_out_as(parameters[index], value) for name, value in values.items()}
+        for index, values in stored["state"]
+    }
+    optimizer.load_state_dict({"state": state, "param_groups": stored["param_groups"]})
+
+
+def _laid_out_as(parameter, value):
+    """Return a moment with its numbers in memory as those of `parameter` are.
+
+    Files hold contiguous tensors, and torch's fused optimisers pair the numbers of a
+    channels-last weight with those of its moments by their place in memory.
+    """
+    if not isinstance(value, torch.Tensor) or value.shape != parameter.shape:
+        return value
+    return torch.empty_like(parameter, dtype=value.dtype, device=value.device).copy_(value)
 
 
 def check_optimizer_state(stored, parameters):

@@ -10,6 +10,16 @@ import torch
 from .._validation import check_finite
 from .alignment import AlignedProducts
 
+# Rows that show whether a network still gives numbers.
+_PROBE_ROWS = 32
+
+
+@torch.inference_mode()
+def embedding_is_finite(network, rows, device):
+    """Whether the first rows have a finite embedding: weights can overflow in the last step."""
+    probe = rows.read(0, min(_PROBE_ROWS, len(rows))).to(device)
+    return bool(torch.isfinite(network(probe)).all())
+
 
 class ChunkedForward:
     """Apply a network, and what follows it, to chunks of constant shape.

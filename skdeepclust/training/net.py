@@ -1,6 +1,7 @@
 """The skorch net: its chain of small methods runs the phases that a method declares."""
 
 import copy
+import math
 import time
 
 import torch
@@ -11,8 +12,13 @@ from torch import nn
 from ..exceptions import TrainingDivergedError
 from .batches import SlicingIterator
 from .checkpoint import load_optimizer_state
+from .inference import embedding_is_finite
 from .phases import takes_steps
 from .seeds import derive_seed, isolated_torch_randomness, torch_generator
+
+# A loss that is this many times the first one of its phase has diverged: a saturating network
+# may keep it from ever becoming infinite.
+_DIVERGED_RATIO = 1e6
 
 
 class ClusteringNet(NeuralNet):
@@ -64,6 +70,7 @@ class ClusteringNet(NeuralNet):
             if first_epoch == 0:
                 run.stop_reason = None
                 run.values.pop("best_loss", None)
+                run.values.pop("loss_limit", None)
                 phase.begin(run)
             if phase.max_epochs > 0 and run.stop_reason is None:
                 self._train_phase(phase, run, first_epoch)
@@ -107,6 +114,9 @@ class ClusteringNet(NeuralNet):
                 iterator = self.get_iterator(X, training=True)
                 self.run_single_epoch(iterator, True, "train", self.train_step)
                 self.module_.eval()
+                trained = hasattr(self, "optimizer_")
+                if trained and not embedding_is_finite(self.module_, X, run.device):
+                    self._raise_diverged(None, len(iterator), "embedding became nan or infinite")
                 diagnostics = phase.end_epoch(run)
                 self._record(diagnostics, time.perf_counter() - started)
                 stopped_by_callback = self._notify_epoch_end(datasets)
@@ -143,15 +153,15 @@ class ClusteringNet(NeuralNet):
             for name, value in step["terms"].items():
                 sums[name] = sums.get(name, 0.0) + value.detach() * n_rows
             n_seen += n_rows
-            if is_cpu and not torch.isfinite(step["loss"]):
-                self._raise_diverged(number, len(iterator))
+            if is_cpu:
+                self._check_loss(step["loss"].item(), number, len(iterator))
             if wants_batches:
                 self.history.record_batch(prefix + "_loss", step["loss"].item())
                 self.history.record_batch(prefix + "_batch_size", n_rows)
                 self.notify("on_batch_end", batch=batch, training=training, **step)
         means = {name: float(value) / n_seen for name, value in sums.items()}
-        if not is_cpu and not all(map(_is_finite, means.values())):
-            self._raise_diverged(None, len(iterator))
+        if not is_cpu:
+            self._check_loss(sum(means.values()), None, len(iterator))
         self.run_.values["epoch_losses"] = means
 
     def train_step(self, batch, **fit_params):
@@ -164,9 +174,10 @@ class ClusteringNet(NeuralNet):
 
     def train_step_single(self, batch, **fit_params):
         """Return the loss of `batch` and leave its gradients in the parameters."""
-        terms = self.run_.phase.batch_loss(self.run_, batch)
-        loss = sum(terms.values())
-        loss.backward()
+        with torch.enable_grad():
+            terms = self.run_.phase.batch_loss(self.run_, batch)
+            loss = sum(terms.values())
+            loss.backward()
         if self._notifies_gradients:
             named = list(self.module_.named_parameters())
             self.notify("on_grad_computed", named_parameters=named, batch=batch)
@@ -234,14 +245,21 @@ class ClusteringNet(NeuralNet):
             for hook in hooks
         )
 
-    def _raise_diverged(self, number, n_batches):
+    def _check_loss(self, loss, number, n_batches):
+        """Raise if the loss is no number, or has left all proportion to the first of the phase."""
+        limit = self.run_.values.setdefault("loss_limit", _DIVERGED_RATIO * (1 + abs(loss)))
+        if not abs(loss) <= limit < math.inf:
+            what = f"loss grew to {loss:.3g}" if math.isfinite(loss) else None
+            self._raise_diverged(number, n_batches, what)
+
+    def _raise_diverged(self, number, n_batches, what=None):
         run = self.run_
         where = run.where() + (f", batch {number + 1} of {n_batches}" if number is not None else "")
         lr = self.optimizer_.param_groups[0]["lr"]
         raise TrainingDivergedError(
-            f"The loss became nan or infinite in {where}, with lr={lr:g}. Lower the learning rate "
-            "(lr=... of the estimator, or of its pretrain transformer in the phase 'pretrain') "
-            "or keep scaling='auto'."
+            f"The {what or 'loss became nan or infinite'} in {where}, with lr={lr:g}. Lower the "
+            "learning rate (lr=... of the estimator, or of its pretrain transformer in the phase "
+            "'pretrain') or keep scaling='auto'."
         )
 
 
@@ -266,7 +284,3 @@ def _fresh_callback(entry):
         except (TypeError, AttributeError, copy.Error, RuntimeError):
             setattr(fresh, name, value)
     return fresh
-
-
-def _is_finite(value):
-    return value - value == 0

@@ -15,10 +15,7 @@ from .ward import ward_labels
 
 __all__ = ["FirstPartition", "first_partition"]
 
-# What init="auto" stands for.
-AUTO_INIT = "ward"
-
-NAMED_INITS = ("auto", "k-means++", "random", "ward", "path-integral")
+NAMED_INITS = ("k-means++", "random", "ward", "path-integral")
 
 # Largest number of rows that is clustered whole; a random subsample of larger ones is.
 # One idle thread takes about 7 seconds for Ward and 10 for path integrals then.
@@ -71,7 +68,6 @@ def first_partition(
     n_clusters : int
         Number of clusters.
     init : str, clusterer or array-like
-        - ``"auto"``: ``"ward"``.
         - ``"k-means++"``, ``"random"``: k-means, best of ten runs from seeds chosen in this way;
           of at most 8 388 608 values (rows times dimensions). Ward's agglomeration, which
           compares differences, stands in where clusters would be closer than a ten-millionth of
@@ -146,7 +142,6 @@ def _named_partition(
             f"init={init!r} is not known. Choose one of {', '.join(map(repr, NAMED_INITS))}, a "
             "clusterer, an array of labels or an array of centres."
         )
-    init = AUTO_INIT if init == "auto" else init
     distinct, labels = rows.distinct(n_clusters + 1)
     if labels is not None:
         return labels, "distinct rows"

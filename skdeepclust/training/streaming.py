@@ -1,5 +1,6 @@
 """State of endless streams: a buffer until there is enough to start, and a bounded history."""
 
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,6 +8,7 @@ import torch
 
 from ..exceptions import TrainingDivergedError
 from .batches import SlicingIterator
+from .inference import embedding_is_finite
 from .seeds import derive_seed, isolated_torch_randomness
 
 # Records kept of a stream; older ones are dropped so that memory stays flat.
@@ -66,7 +68,6 @@ def stream_steps(net, phase, rows, tensors, *, seed, step):
     """Train one pass over `rows` in their order; return the mean of each loss term.
 
     Every row takes part in one gradient step. The optimiser stays with the net between calls.
-    Whatever goes wrong, the weights are put back.
 
     Parameters
     ----------
@@ -88,31 +89,52 @@ def stream_steps(net, phase, rows, tensors, *, seed, step):
     device = parameters[0].device
     if not hasattr(net, "optimizer_"):
         net.start_optimizer(phase, parameters)
+    for group in net.optimizer_.param_groups:
+        # The user may have changed it since the last call.
+        group["lr"] = phase.lr
     run = SimpleNamespace(network=network, tensors=tensors, device=device)
-    weights = {name: value.clone() for name, value in network.state_dict().items()}
     sums = {}
     network.train()
     try:
-        with isolated_torch_randomness(derive_seed(seed, "stream", step), device):
+        with (
+            isolated_torch_randomness(derive_seed(seed, "stream", step), device),
+            torch.enable_grad(),
+        ):
             for batch in SlicingIterator(rows, phase.batch_size, device):
                 net.optimizer_.zero_grad(set_to_none=True)
                 terms = phase.batch_loss(run, batch)
                 loss = sum(terms.values())
                 if not bool(torch.isfinite(loss)):
-                    raise TrainingDivergedError(
-                        f"The loss became nan or infinite in partial_fit call {step + 1} with "
-                        f"lr={phase.lr:g}; the state before the call was kept. Lower lr."
-                    )
+                    _raise_diverged("loss", step, phase)
                 loss.backward()
                 net.optimizer_.step()
                 for name, value in terms.items():
                     sums[name] = sums.get(name, 0.0) + float(value.detach()) * len(batch.index)
-    except BaseException:
-        network.load_state_dict(weights)
-        raise
     finally:
         network.eval()
+    if not embedding_is_finite(network, rows, device):
+        _raise_diverged("embedding", step, phase)
     return {name: value / len(rows) for name, value in sums.items()}
+
+
+@contextmanager
+def weights_kept_on_failure(net):
+    """Put the weights of `net` back and forget its optimiser when the block fails."""
+    weights = {name: value.clone() for name, value in net.module_.state_dict().items()}
+    try:
+        yield
+    except BaseException:
+        net.module_.load_state_dict(weights)
+        net.module_.eval()
+        net._drop_optimizer()
+        raise
+
+
+def _raise_diverged(what, step, phase):
+    raise TrainingDivergedError(
+        f"The {what} became nan or infinite in partial_fit call {step + 1} with lr={phase.lr:g}; "
+        "the state before the call was kept. Lower lr."
+    )
 
 
 def stream_record(step, losses, **diagnostics):

@@ -51,9 +51,7 @@ SETUPS = {
 
 def overlapping_blobs(n_rows=150, seed=0):
     """Return rows of three groups that touch, so that some rows change their cluster."""
-    X, _ = make_blobs(
-        n_rows, N_FEATURES, centers=N_CLUSTERS, cluster_std=4.0, random_state=seed
-    )
+    X, _ = make_blobs(n_rows, N_FEATURES, centers=N_CLUSTERS, cluster_std=4.0, random_state=seed)
     return X.astype(np.float32)
 
 
@@ -88,6 +86,7 @@ class Case:
             "random_state": 0,
         }
         self.X = flat_images() if setup == "images" else overlapping_blobs()
+        # The tests' data are read-only, so that no call can write into them unnoticed.
         self.X.flags.writeable = False
 
     def __str__(self):

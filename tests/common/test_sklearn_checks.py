@@ -51,6 +51,8 @@ _FURTHER_CHECKS = [
 
 
 @pytest.mark.parametrize("name", _FURTHER_CHECKS)
-@pytest.mark.parametrize("estimator", _cheap_estimators(), ids=lambda e: f"{type(e).__name__}-{e.encoder}")
+@pytest.mark.parametrize(
+    "estimator", _cheap_estimators(), ids=lambda e: f"{type(e).__name__}-{e.encoder}"
+)
 def test_check_that_scikit_learn_runs_only_on_itself(estimator, name):
     getattr(checks, name)(type(estimator).__name__, estimator)

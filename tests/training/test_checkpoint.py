@@ -21,7 +21,6 @@ from skdeepclust.exceptions import FileFormatError, FitInterruptedWarning
 from skdeepclust.pretraining import DenoisingAutoencoder
 from skdeepclust.training.checkpoint import TrainingCheckpoint
 from skdeepclust.training.first_partition import FirstPartitionPhase
-from skdeepclust.training.net import ClusteringNet
 from skdeepclust.training.run import Run
 
 X, _ = make_blobs(n_samples=90, n_features=6, centers=3, cluster_std=4.0, random_state=0)
@@ -46,6 +45,7 @@ FITS = {
     ),
     "DCN": lambda **p: clusterer(DCN, **p),
     "identity": lambda **p: clusterer(SRKMeans, encoder="identity", pretrain=None, **p),
+    "images": lambda **p: clusterer(SRKMeans, image_shape=(1, 2, 3), lr=1e-3, max_epochs=4, **p),
     "DenoisingAutoencoder": autoencoder,
 }
 
@@ -74,11 +74,10 @@ def kill_in_second_restart(run):
         kill()
 
 
-def kill_at_end(net, drop=ClusteringNet._drop_optimizer):
-    # After the last epoch was stored, but before the end of its phase was.
-    if hasattr(net, "optimizer_") and (net.run_.phase.name, net.run_.epoch) == ("cluster", 10):
+def write_and_kill(checkpoint, run, phase_is_finished=False, write=TrainingCheckpoint.write):
+    write(checkpoint, run, phase_is_finished)
+    if (run.phase.name, run.epoch) == ("cluster", 10):
         kill()
-    drop(net)
 
 
 def replace_third_time(*paths, calls=[], replace=os.replace):  # noqa: B006
@@ -128,7 +127,7 @@ def processes():
 def run_child(processes, *args):
     child = processes.Process(target=fit_in_child, args=args)
     child.start()
-    child.join(60)
+    child.join(300)
     return child.exitcode
 
 
@@ -156,7 +155,8 @@ KILLS = {
     "after all phases": ("SRKMeans, 2 restarts", (Run, "end", kill), None),
     "DCN, pretrain": ("DCN", None, At("pretrain", 0, kill)),
     "DCN, cluster": ("DCN", None, At("cluster", 10, kill)),
-    "DCN, last epoch": ("DCN", (ClusteringNet, "_drop_optimizer", kill_at_end), None),
+    "DCN, last epoch": ("DCN", (TrainingCheckpoint, "write", write_and_kill), None),
+    "images": ("images", None, At("cluster", 2, kill)),
     "no weights": ("identity", None, At("cluster", 3, kill)),
     "autoencoder": ("DenoisingAutoencoder", None, At("pretrain", 5, kill)),
 }

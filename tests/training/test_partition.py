@@ -48,7 +48,7 @@ def test_named_inits_find_separated_clusters(init, dtype):
     assert centers.dtype == np.float64
     means = [rows[labels == k].mean(axis=0, dtype=np.float64) for k in range(5)]
     np.testing.assert_allclose(centers, means, rtol=1e-12)
-    assert init_used == (module.AUTO_INIT if init == "auto" else init)
+    assert init_used == init
     np.testing.assert_array_equal(rows, before)
 
 
