@@ -60,7 +60,7 @@ class NetworkEstimator(
     _bounded_embedding = True
 
     def transform(self, X):
-        """Return the embedding of `X`.
+        """Return the embedding of `X` (not distances to centres, as KMeans does).
 
         Parameters
         ----------
@@ -72,7 +72,12 @@ class NetworkEstimator(
         embedding : ndarray of shape (n_samples, embedding_dim)
             float32, or the type of `X` with ``encoder="identity"``.
         """
+        self._check_is_ready()
         return self._forward(X).numpy()
+
+    def _check_is_ready(self):
+        """Raise NotFittedError unless there is a fitted state."""
+        check_is_fitted(self)
 
     def save(self, path):
         """Write the fitted estimator to a file that :func:`skdeepclust.load` reads.
@@ -192,7 +197,6 @@ class NetworkEstimator(
 
     def _forward(self, X, then=None):
         """Return ``then(embedding)`` of the rows of `X`, through the one inference door."""
-        check_is_fitted(self)
         rows = self._open_fitted_rows(X)
         forward = ChunkedForward(self.net_.module_, self._chunk_rows, self._current_device())
         return forward(rows, then, estimator_name=type(self).__name__)

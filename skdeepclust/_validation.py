@@ -295,10 +295,11 @@ def _as_container(X, estimator_name):
         # scikit-learn names neither the argument nor a remedy here, or prints all of X.
         raise _error_of_kind(X, error) from None
     if array.dtype.kind not in "fiub":
-        raise TypeError(
+        error = TypeError(
             f"X holds values of type {array.dtype}, which are not numbers; convert them first, for "
             "example times to seconds."
         )
+        raise _error_of_kind(array, error)
     return array
 
 

@@ -170,22 +170,6 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
         self._check_is_ready()
         return self._forward(X, self._assignment(vars(self))).numpy()
 
-    def transform(self, X):
-        """Return the embedding of `X` (not distances to the centres, as KMeans does).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features) or images (n_samples, C, H, W)
-            Rows to embed.
-
-        Returns
-        -------
-        embedding : ndarray of shape (n_samples, embedding_dim)
-            float32, or the type of `X` with ``encoder="identity"``.
-        """
-        self._check_is_ready()
-        return super().transform(X)
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         # A clusterer is no classifier, but scikit-learn's checks of sparse input read from here
@@ -387,4 +371,4 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
                 f"This {type(self).__name__} instance is not fitted yet: partial_fit has "
                 f"{len(buffer)} rows and needs {buffer.n_missing} more before it can start."
             )
-        check_is_fitted(self)
+        super()._check_is_ready()

@@ -58,10 +58,3 @@ class SlicingIterator:
         for index in torch.tensor_split(order, self.n_batches):
             rows = self.rows.gather(index, out=buffer)
             yield Batch(rows.to(self.device), index)
-
-
-def near_equal_slices(n_rows, batch_size):
-    """Return slices of nearly equal length that cover `n_rows` in order."""
-    n_slices = -(-n_rows // batch_size)
-    bounds = [i * n_rows // n_slices for i in range(n_slices + 1)]
-    return [slice(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
