@@ -157,7 +157,7 @@ def _first_partitions(problem, embedding, scores):
 
 
 def dcn(problem):
-    """DCN on its own autoencoder, which has neither corruption nor tanh."""
+    """DCN, from the autoencoder that the protocol gives it."""
     autoencoder, record = problem.autoencoder(**protocol.DCN_AUTOENCODER)
     model = DCN(
         problem.n_clusters,

@@ -32,7 +32,7 @@ def silhouette_of_new_rows(model, X, y=None):
     return silhouette_score(X, clusters)
 
 
-def main(model_file="digits_model.zip", n_samples=None, max_epochs=20):
+def main(model_file="digits_model.zip", n_samples=900, max_epochs=20):
     """Search, report, and save the best clusterer to `model_file`."""
     digits = load_digits(as_frame=True)
     X, X_new, _, new_classes = train_test_split(

@@ -72,7 +72,7 @@ class SoftKMeansPhase(Phase):
 
     def batch_loss(self, run, batch):
         tensors = run.tensors
-        targets = tensors["targets"][batch.index]
+        targets = tensors["targets"][batch.row_numbers]
         mean = tensors.get("mean")
         embedding, reconstruction = denoising_pass(run.network, batch.rows, self.hidden_weight)
         where = {"device": embedding.device, "dtype": embedding.dtype}
@@ -214,7 +214,7 @@ class WarmUpPhase(SoftKMeansPhase):
 
     def batch_loss(self, run, batch):
         embedding, reconstruction = denoising_pass(run.network, batch.rows, self.hidden_weight)
-        labels = run.tensors["labels"][batch.index].to(embedding.device)
+        labels = run.tensors["labels"][batch.row_numbers].to(embedding.device)
         centers = run.tensors["centers"].to(embedding.device, embedding.dtype)
         logits = -squared_distances(embedding, centers) / run.values["warm_up_temperature"]
         cross_entropy = torch.nn.functional.cross_entropy(logits, labels)

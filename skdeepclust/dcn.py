@@ -52,7 +52,7 @@ class HardKMeansPhase(Phase):
         network = run.network
         rows = network.scaling(batch.rows)
         embedding = network.encoder(rows)
-        labels = run.tensors["labels"][batch.index].to(run.device)
+        labels = run.tensors["labels"][batch.row_numbers].to(run.device)
         centers = run.tensors["centers"].to(run.device, embedding.dtype)
         terms = {
             "clustering": self.clustering_weight
@@ -67,7 +67,7 @@ class HardKMeansPhase(Phase):
     def after_step(self, run, batch):
         with torch.no_grad():
             embedding = run.network(batch.rows).double().cpu()
-        _absorb(run.tensors, embedding, batch.index)
+        _absorb(run.tensors, embedding, batch.row_numbers)
 
     def end_epoch(self, run):
         if not run.network.is_trainable:

@@ -12,12 +12,12 @@ class Batch(NamedTuple):
     ----------
     rows : Tensor of shape (n, *row_shape)
         Unscaled rows on the training device. The memory is reused by the next batch.
-    index : Tensor of shape (n,)
+    row_numbers : Tensor of shape (n,)
         Row numbers in X, on the CPU.
     """
 
     rows: torch.Tensor
-    index: torch.Tensor
+    row_numbers: torch.Tensor
 
 
 class SlicingIterator:

@@ -148,7 +148,7 @@ class ClusteringNet(NeuralNet):
             if wants_batches:
                 self.notify("on_batch_begin", batch=batch, training=training)
             step = step_fn(batch, **fit_params)
-            n_rows = len(batch.index)
+            n_rows = len(batch.row_numbers)
             # Losses are added up on the device; asking a GPU for each would stall it.
             for name, value in step["terms"].items():
                 sums[name] = sums.get(name, 0.0) + value.detach() * n_rows

