@@ -49,8 +49,8 @@ def main(picture="cluster_digits.png", n_samples=None, **settings):
 
 def draw(model, X, picture):
     """Draw the most typical images of each cluster, and the embedding in two dimensions."""
-    figure = Figure(figsize=(13, 6.4), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=[1, 1.15])
+    figure = Figure(figsize=(13, 6.3), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[1.14, 1])
     embedding = model.transform(X)
     draw_samples(left, model, X, embedding)
     draw_map(right, model, embedding)
@@ -67,7 +67,7 @@ def draw_samples(axes, model, X, embedding):
             top, side = 9 * cluster, 9 * place
             grid[top : top + 8, side : side + 8] = X[row].reshape(8, 8)
         axes.text(-7, 9 * cluster + 3.5, str(cluster), **badge(cluster))
-    axes.imshow(grid, cmap="gray_r", aspect="auto")
+    axes.imshow(grid, cmap="gray_r")
     axes.set_xlim(-12, grid.shape[1])
     axes.set_title("The ten images nearest to the centre of each cluster")
     axes.set_axis_off()
@@ -78,7 +78,7 @@ def draw_map(axes, model, embedding):
     pca = PCA(n_components=2).fit(embedding)
     points, centers = pca.transform(embedding), pca.transform(model.cluster_centers_)
     axes.scatter(*points.T, s=7, c=[COLOURS[cluster] for cluster in model.labels_], linewidths=0)
-    # Ids stand beside the centres, away from the middle, so that they hide no crowd of points.
+    # Beside the centres, away from the middle, ids hide no crowd of points.
     outwards = centers / np.linalg.norm(centers, axis=1, keepdims=True)
     for cluster, (center, direction) in enumerate(zip(centers, outwards, strict=True)):
         axes.annotate(
@@ -86,7 +86,7 @@ def draw_map(axes, model, embedding):
         )
     axes.margins(0.09)
     axes.set(xticks=[], yticks=[], xlabel="first principal component", ylabel="second")
-    axes.set_title(f"All {len(points)} images, the {embedding.shape[1]}-d embedding seen in 2-d")
+    axes.set_title(f"All {len(points)} images in the embedding, coloured by cluster")
 
 
 def badge(cluster):

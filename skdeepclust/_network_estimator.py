@@ -28,6 +28,9 @@ _SMALL_DATA_ROWS = 5_000
 _SMALL_HIDDEN_DIMS = (128, 64)
 _LARGE_HIDDEN_DIMS = (500, 500, 2000)
 
+# The attributes that describe the rows of X; a waiting stream has them too.
+DESCRIPTION = ("n_features_in_", "feature_names_in_", "_row_shape", "_dtype")
+
 POSITIVE_INTEGER = Interval(Integral, 1, None, closed="left")
 
 NETWORK_CONSTRAINTS = {
@@ -148,7 +151,11 @@ class NetworkEstimator(
         probe = copy.copy(self)
         probe.__dict__.pop("feature_names_in_", None)
         validate_data(probe, X, reset=True, skip_check_array=True, ensure_2d=False)
-        described = {"n_features_in_": rows.n_features, "_row_shape": rows.row_shape}
+        described = {
+            "n_features_in_": rows.n_features,
+            "_row_shape": rows.row_shape,
+            "_dtype": dtype,
+        }
         if hasattr(probe, "feature_names_in_"):
             described["feature_names_in_"] = probe.feature_names_in_
         return rows, described
@@ -157,8 +164,7 @@ class NetworkEstimator(
         """Return the rows of `X` after comparing names, number and shape with the fit's."""
         name = type(self).__name__
         validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
-        dtype = "keep" if self._dtype == "keep" else "float32"
-        rows = open_rows(X, dtype=dtype, estimator_name=name)
+        rows = open_rows(X, dtype=self._dtype, estimator_name=name)
         if len(rows.row_shape) == 1:
             if rows.n_features != self.n_features_in_:
                 raise ValueError(
@@ -308,7 +314,6 @@ class NetworkEstimator(
             "stop_reason_": run.stop_reason,
             "_embedding_dim": embedding_dim,
             "_chunk_rows": run.chunk_rows,
-            "_dtype": "keep" if self._has_identity_encoder() else "float32",
         }
 
     def _take_over(self, attributes):

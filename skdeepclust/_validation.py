@@ -10,175 +10,7 @@ import scipy.sparse as sp
 import torch
 from sklearn.utils.validation import check_array
 
-# Rows read at once when statistics are gathered or finiteness is checked: about 4 MB.
-_SCAN_BYTES = 4 * 2**20
-
-_TORCH_DTYPES = {"float32": torch.float32, "float64": torch.float64}
-
-
-class RowSource:
-    """Rows of `X` as tensors of one dtype and shape, read batch by batch.
-
-    Parameters
-    ----------
-    n_rows : int
-        Number of rows.
-    row_shape : tuple of int
-        Shape of one row as the network sees it, ``(n_features,)`` or ``(C, H, W)``.
-    dtype : {"float32", "float64"}
-        Type of the tensors that are handed out.
-    may_be_nonfinite : bool
-        False for integer data, where the check for nan and infinity can be left out.
-    """
-
-    def __init__(self, n_rows, row_shape, dtype, may_be_nonfinite):
-        self.n_rows = n_rows
-        self.row_shape = tuple(row_shape)
-        self.dtype = _TORCH_DTYPES[dtype]
-        self.may_be_nonfinite = may_be_nonfinite
-
-    def __len__(self):
-        return self.n_rows
-
-    @property
-    def n_features(self):
-        """Number of values in a row."""
-        return int(np.prod(self.row_shape))
-
-    def read(self, start, stop, out=None):
-        """Return rows `start` to `stop` as a tensor of shape ``(stop - start, *row_shape)``.
-
-        With `out`, a contiguous tensor of at least that many rows, the result is a view of it.
-        """
-        return self._deliver(self._slice(start, stop), stop - start, out)
-
-    def gather(self, index, out=None):
-        """Return the rows at the integer tensor `index`; see :meth:`read` for `out`."""
-        return self._deliver(self._take(index), len(index), out)
-
-    def scan_step(self):
-        """Return how many rows make one step of a pass over the data."""
-        itemsize = torch.empty((), dtype=self.dtype).element_size()
-        return max(1, _SCAN_BYTES // max(1, self.n_features * itemsize))
-
-    def empty(self, n_rows):
-        """Return an uninitialised buffer for `n_rows` rows."""
-        return torch.empty((n_rows, *self.row_shape), dtype=self.dtype)
-
-    def _deliver(self, block, n_rows, out):
-        tensor = block if isinstance(block, torch.Tensor) else _owned_tensor(block)
-        tensor = tensor.reshape(n_rows, *self.row_shape)
-        if out is None:
-            return tensor.to(self.dtype)
-        return out[:n_rows].copy_(tensor)
-
-
-class _ArrayRows(RowSource):
-    """Rows of a NumPy array or memmap of any byte order and memory layout."""
-
-    def __init__(self, array, row_shape, dtype):
-        super().__init__(len(array), row_shape, dtype, array.dtype.kind == "f")
-        # np.take is the fast way to gather, but copies the whole array when its memory
-        # is not in C order; fancy indexing copies the wanted rows only.
-        self._plain = array.flags.c_contiguous and array.dtype.isnative
-        self._array = np.asarray(array)
-
-    def gather(self, index, out=None):
-        index = index.numpy()
-        same_type = self._array.dtype == _numpy_dtype(self.dtype)
-        if out is not None and self._plain and same_type and out.device.type == "cpu":
-            view = out[: len(index)]
-            target = view.numpy().reshape(len(index), *self._array.shape[1:])
-            np.take(self._array, index, axis=0, out=target, mode="clip")
-            return view
-        return self._deliver(self._take(index), len(index), out)
-
-    def _slice(self, start, stop):
-        return self._native(self._array[start:stop])
-
-    def _take(self, index):
-        if self._plain:
-            return np.take(self._array, np.asarray(index), axis=0)
-        return self._native(self._array[np.asarray(index)])
-
-    @staticmethod
-    def _native(block):
-        return block if block.dtype.isnative else block.astype(block.dtype.newbyteorder("="))
-
-
-class _TensorRows(RowSource):
-    """Rows of a torch tensor, on whatever device it lies."""
-
-    def __init__(self, tensor, row_shape, dtype):
-        tensor = tensor.detach()
-        super().__init__(len(tensor), row_shape, dtype, tensor.is_floating_point())
-        self._tensor = tensor
-
-    def _slice(self, start, stop):
-        return self._tensor[start:stop]
-
-    def _take(self, index):
-        return self._tensor.index_select(0, index.to(self._tensor.device))
-
-    def gather(self, index, out=None):
-        tensor = self._tensor
-        fits = (
-            out is not None
-            and tensor.dtype == out.dtype
-            and tensor.device == out.device
-            and tensor.shape[1:] == out.shape[1:]
-        )
-        if fits:
-            view = out[: len(index)]
-            return torch.index_select(tensor, 0, index, out=view)
-        return self._deliver(self._take(index), len(index), out)
-
-
-class _SparseRows(RowSource):
-    """Rows of a CSR matrix; a batch at a time becomes dense."""
-
-    def __init__(self, matrix, row_shape, dtype):
-        super().__init__(matrix.shape[0], row_shape, dtype, matrix.dtype.kind == "f")
-        self._matrix = matrix
-
-    def _slice(self, start, stop):
-        return self._matrix[start:stop].toarray()
-
-    def _take(self, index):
-        return self._matrix[np.asarray(index)].toarray()
-
-
-class _PandasRows(RowSource):
-    """Rows of a pandas frame of numeric columns."""
-
-    def __init__(self, frame, row_shape, dtype):
-        super().__init__(len(frame), row_shape, dtype, True)
-        self._frame = frame
-        self._numpy_dtype = _numpy_dtype(self.dtype)
-
-    def _slice(self, start, stop):
-        return self._convert(self._frame.iloc[start:stop])
-
-    def _take(self, index):
-        return self._convert(self._frame.take(np.asarray(index)))
-
-    def _convert(self, block):
-        return block.to_numpy(dtype=self._numpy_dtype, na_value=np.nan)
-
-
-class _PolarsRows(RowSource):
-    """Rows of a polars frame of numeric columns."""
-
-    def __init__(self, frame, row_shape, dtype):
-        super().__init__(len(frame), row_shape, dtype, True)
-        self._frame = frame
-        self._numpy_dtype = _numpy_dtype(self.dtype)
-
-    def _slice(self, start, stop):
-        return self._frame[start:stop].to_numpy().astype(self._numpy_dtype, copy=False)
-
-    def _take(self, index):
-        return self._frame[np.asarray(index)].to_numpy().astype(self._numpy_dtype, copy=False)
+from ._row_sources import ArrayRows, PandasRows, PolarsRows, SparseRows, TensorRows
 
 
 def open_rows(X, *, image_shape=None, dtype="float32", estimator_name="estimator"):
@@ -223,12 +55,12 @@ def open_rows(X, *, image_shape=None, dtype="float32", estimator_name="estimator
     if dtype == "keep":
         dtype = "float32" if _is_float32(X) else "float64"
     if isinstance(X, torch.Tensor):
-        return _TensorRows(X, row_shape, dtype)
+        return TensorRows(X, row_shape, dtype)
     if sp.issparse(X):
-        return _SparseRows(X, row_shape, dtype)
+        return SparseRows(X, row_shape, dtype)
     if isinstance(X, np.ndarray):
-        return _ArrayRows(X, row_shape, dtype)
-    kind = _PandasRows if hasattr(X, "iloc") else _PolarsRows
+        return ArrayRows(X, row_shape, dtype)
+    kind = PandasRows if hasattr(X, "iloc") else PolarsRows
     return kind(X, row_shape, dtype)
 
 
@@ -295,11 +127,11 @@ def _as_container(X, estimator_name):
         # scikit-learn names neither the argument nor a remedy here, or prints all of X.
         raise _error_of_kind(X, error) from None
     if array.dtype.kind not in "fiub":
-        error = TypeError(
+        wrong_type = TypeError(
             f"X holds values of type {array.dtype}, which are not numbers; convert them first, for "
             "example times to seconds."
         )
-        raise _error_of_kind(array, error)
+        raise _error_of_kind(array, wrong_type)
     return array
 
 
@@ -365,8 +197,11 @@ def _is_numeric_frame(X):
 
 
 def _is_float32(X):
+    if isinstance(X, torch.Tensor):
+        return X.dtype == torch.float32
     if hasattr(X, "dtype"):
-        return str(X.dtype).replace("torch.", "") == "float32"
+        # In any byte order.
+        return X.dtype.kind == "f" and X.dtype.itemsize == 4
     return all(str(d).lower() == "float32" for d in X.dtypes)
 
 
@@ -412,18 +247,3 @@ def _row_shape(shape, image_shape):
             "image_shape=None for three- and four-dimensional X."
         )
     return found
-
-
-def _numpy_dtype(torch_dtype):
-    return np.dtype(str(torch_dtype).removeprefix("torch."))
-
-
-def _owned_tensor(block):
-    """Return a tensor over `block`; torch wants writable memory with positive strides."""
-    wide_unsigned = block.dtype.kind == "u" and block.dtype.itemsize > 1
-    if wide_unsigned or block.dtype.itemsize > 8:
-        # Types that torch lacks, or can hold but not compute with.
-        block = block.astype(np.float64)
-    if not (block.flags.writeable and block.flags.c_contiguous):
-        block = block.copy(order="C")
-    return torch.from_numpy(block)

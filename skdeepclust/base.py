@@ -1,5 +1,6 @@
 """What all clusterers share: scikit-learn's contract, with the fitted state set last."""
 
+import copy
 import warnings
 from abc import abstractmethod
 
@@ -12,6 +13,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ._network_estimator import (
+    DESCRIPTION,
     NETWORK_CONSTRAINTS,
     POSITIVE_INTEGER,
     TRAINING_CONSTRAINTS,
@@ -310,6 +312,9 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
         """Return the fitted attributes as if the fit ended now, or None without a partition."""
         if "centers" not in run.tensors:
             return None
+        # What a method adds to the run for this must not reach the training that goes on.
+        run = copy.copy(run)
+        run.tensors, run.values = dict(run.tensors), dict(run.values)
         attributes = self._run_attributes(run, described)
         return {**attributes, "labels_": self._labels(run.rows, attributes)}
 
@@ -345,12 +350,11 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
     def _buffer_or_start(self, X):
         """Keep the rows of `X`; start the clustering when there are enough."""
         buffer = getattr(self, "_stream_buffer", None)
-        rows, described = self._open_training_rows(X)
-        if buffer is not None and rows.n_features != self.n_features_in_:
-            raise ValueError(
-                f"X has {rows.n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input."
-            )
+        if buffer is None:
+            rows, described = self._open_training_rows(X)
+        else:
+            rows = self._open_fitted_rows(X)
+            described = {name: vars(self)[name] for name in DESCRIPTION if name in vars(self)}
         self._scan(rows)
         grown = RowBuffer(_START_ROWS_PER_CLUSTER * self.n_clusters, buffer)
         grown.add(rows)

@@ -10,7 +10,9 @@ def python_blocks():
     """Return the number of the first line and the code of each Python block."""
     text = README.read_text(encoding="utf-8")
     pattern = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-    return [(text[: found.start(1)].count("\n"), found.group(1)) for found in pattern.finditer(text)]
+    return [
+        (text[: found.start(1)].count("\n"), found.group(1)) for found in pattern.finditer(text)
+    ]
 
 
 def test_python_blocks_run_in_order(tmp_path, monkeypatch):

@@ -10,6 +10,10 @@ import torch
 from .._validation import check_finite
 from .alignment import AlignedProducts
 
+# Values of embedding that are read out at once. What follows the network are many small
+# operations, of which each costs more than its arithmetic on a single chunk would.
+_BLOCK_VALUES = 2**14
+
 # Rows that show whether a network still gives numbers.
 _PROBE_ROWS = 32
 
@@ -50,17 +54,25 @@ class ChunkedForward:
         self.device = torch.device(device)
 
     def __call__(self, rows, then=None, *, estimator_name="estimator"):
-        """Return ``then(network(rows))`` for all rows, on the CPU."""
+        """Return ``then(network(rows))`` for all rows, on the CPU.
+
+        `then` is given blocks of embedding of one constant shape; it works row by row.
+        """
         result = None
-        for start, stop, chunk in self.chunks(rows, then, estimator_name=estimator_name):
+        for start, stop, block in self._read_outs(rows, then, estimator_name):
             if result is None:
-                result = torch.empty((len(rows), *chunk.shape[1:]), dtype=chunk.dtype)
-            result[start:stop] = chunk
+                result = torch.empty((len(rows), *block.shape[1:]), dtype=block.dtype)
+            result[start:stop] = block
         return result
 
+    def chunks(self, rows, *, estimator_name="estimator"):
+        """Yield ``start, stop, network(rows[start:stop])`` on the CPU, padding dropped."""
+        for start, stop, z in self._embedded(rows, estimator_name):
+            yield start, stop, z.cpu()
+
     @torch.inference_mode()
-    def chunks(self, rows, then=None, *, estimator_name="estimator"):
-        """Yield ``start, stop, then(network(rows[start:stop]))``, padding already dropped."""
+    def _embedded(self, rows, estimator_name):
+        """Yield ``start, stop, network(rows[start:stop])`` on the device."""
         size = self.chunk_rows
         block_rows = size * max(1, min(rows.scan_step(), len(rows)) // size)
         buffer = rows.empty(block_rows)
@@ -74,7 +86,27 @@ class ChunkedForward:
                 if n_valid < size:
                     buffer[start + n_valid : start + size] = 0
                 with AlignedProducts():
-                    value = self.network(buffer[start : start + size].to(self.device))
-                    if then is not None:
-                        value = then(value)
-                yield block_start + start, block_start + start + n_valid, value[:n_valid].cpu()
+                    z = self.network(buffer[start : start + size].to(self.device))
+                yield block_start + start, block_start + start + n_valid, z[:n_valid]
+
+    @torch.inference_mode()
+    def _read_outs(self, rows, then, estimator_name):
+        """Yield ``start, stop, then(network(rows[start:stop]))`` on the CPU."""
+        if then is None:
+            yield from self.chunks(rows, estimator_name=estimator_name)
+            return
+        block, first = None, 0
+        for start, stop, z in self._embedded(rows, estimator_name):
+            if block is None:
+                block = z.new_empty((self._rows_of_a_block(z.shape[1]), *z.shape[1:]))
+            block[start - first : stop - first] = z
+            if stop - first == len(block) or stop == len(rows):
+                block[stop - first :] = 0
+                with AlignedProducts():
+                    value = then(block)
+                yield first, stop, value[: stop - first].cpu()
+                first = stop
+
+    def _rows_of_a_block(self, width):
+        """Return how many rows of embedding are read out at once: whole chunks."""
+        return self.chunk_rows * max(1, _BLOCK_VALUES // (self.chunk_rows * width))

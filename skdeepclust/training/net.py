@@ -81,6 +81,8 @@ class ClusteringNet(NeuralNet):
     def _train_phase(self, phase, run, first_epoch):
         parameters = [p for p in self.module_.parameters() if p.requires_grad]
         self._drop_optimizer()
+        # A schedule or a stopper reads the epochs of its own training from there.
+        self.initialize_history()
         if parameters and takes_steps(phase):
             self.start_optimizer(phase, parameters)
             if first_epoch:

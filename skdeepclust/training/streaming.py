@@ -109,7 +109,9 @@ def stream_steps(net, phase, rows, tensors, *, seed, step):
                 loss.backward()
                 net.optimizer_.step()
                 for name, value in terms.items():
-                    sums[name] = sums.get(name, 0.0) + float(value.detach()) * len(batch.row_numbers)
+                    sums[name] = sums.get(name, 0.0) + float(value.detach()) * len(
+                        batch.row_numbers
+                    )
     finally:
         network.eval()
     if not embedding_is_finite(network, rows, device):

@@ -64,7 +64,7 @@ def test_after_restarts(case):
 
 
 @each(CLUSTERERS)
-@pytest.mark.parametrize("n_clusters", [1, 2, 7])
+@pytest.mark.parametrize("n_clusters", [1, 7])
 def test_used_ids_are_consecutive_from_0(case, n_clusters):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ClusterCollapseWarning)

@@ -6,21 +6,21 @@ import pytest
 from sklearn.utils import estimator_checks as checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skdeepclust import DCN, SRKMeans
-from skdeepclust.pretraining import DenoisingAutoencoder
-
-_SMALL = {"hidden_dims": (16,), "embedding_dim": 4, "random_state": 0}
+from tests.common.estimators import ESTIMATORS
 
 
 def _cheap_estimators():
-    autoencoder = DenoisingAutoencoder(max_epochs=2, **_SMALL)
-    # Four clusters, because the checks of sparse input want four columns of predict_proba.
-    small = {"n_clusters": 4, "max_epochs": 2, **_SMALL}
-    return [
-        autoencoder,
-        *(cls(pretrain=autoencoder, **small) for cls in (SRKMeans, DCN)),
-        *(cls(4, encoder="identity", random_state=0) for cls in (SRKMeans, DCN)),
-    ]
+    """Return every estimator with a small network, and clusterers with the identity too."""
+    small = {"hidden_dims": (16,), "embedding_dim": 4, "random_state": 0}
+    identity = {"encoder": "identity", "pretrain": None, "random_state": 0}
+    estimators = []
+    for cls, cheap in ESTIMATORS:
+        # Four clusters, because the checks of sparse input want four columns of predict_proba.
+        four = {"n_clusters": 4} if "n_clusters" in cheap else {}
+        estimators.append(cls(**{**cheap, **small, **four}))
+        if four:
+            estimators.append(cls(**{**cheap, **identity, **four}))
+    return estimators
 
 
 @pytest.fixture(autouse=True)
