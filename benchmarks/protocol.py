@@ -14,7 +14,7 @@ DCN_AUTOENCODER = {}
 # Settings were developed with the labels of digits alone. For every data set and seed the
 # first partition is chosen among these by the label-free score, then SR-K-means is fitted with
 # each combination of the grid, and the same score of its labels chooses. All are listed.
-SR_KMEANS = {}
+SR_KMEANS = {"max_epochs": 15}
 SR_KMEANS_INITS = ["k-means++", "ward", "path-integral"]
 SR_KMEANS_GRID = {"entropy_regularization": ["auto", 1e-3]}
 SELECTION_SCORE = "modularity"

@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 from matplotlib.figure import Figure
+from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
@@ -23,14 +24,12 @@ COLOURS = "#3f90da #ffa90e #bd1f01 #94a4a2 #832db6 #a96b59 #e76300 #b9ac70 #7175
 
 def main(picture="cluster_digits.png", n_samples=None, **settings):
     """Cluster the digits, print scores, and write `picture`; `settings` go to SRKMeans."""
-    X, classes = load_digits(return_X_y=True)
-    X, classes = X[:n_samples], classes[:n_samples]
+    X, classes = (part[:n_samples] for part in load_digits(return_X_y=True))
     methods = {
         "KMeans on pixels": KMeans(n_clusters=10, n_init=10, random_state=0),
         "SRKMeans": SRKMeans(n_clusters=10, image_shape=(1, 8, 8), random_state=0, **settings),
     }
-    print(f"{len(X)} images of 8 x 8 pixels, 10 clusters. The digits' names serve for the scores")
-    print("alone; neither method sees them.\n")
+    print(f"{len(X)} images, 10 clusters. Only the scores look at the classes.\n")
     print(f"{'':18}{'ACC':>7}{'NMI':>7}{'ARI':>7}{'seconds':>9}")
     for name, method in methods.items():
         start = time.perf_counter()
@@ -51,9 +50,8 @@ def draw(model, X, picture):
     """Draw the most typical images of each cluster, and the embedding in two dimensions."""
     figure = Figure(figsize=(13, 6.3), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1.14, 1])
-    embedding = model.transform(X)
-    draw_samples(left, model, X, embedding)
-    draw_map(right, model, embedding)
+    draw_samples(left, model, X, model.transform(X))
+    draw_map(right, model, model.transform(X))
     figure.savefig(picture, dpi=120)
 
 
@@ -74,18 +72,21 @@ def draw_samples(axes, model, X, embedding):
 
 
 def draw_map(axes, model, embedding):
-    """Every image as a point of its cluster's colour; the cluster's id at its centre."""
-    pca = PCA(n_components=2).fit(embedding)
+    """Every image as a point of its cluster's colour; an id tied to the centre of each."""
+    pca = PCA(n_components=2, whiten=True).fit(embedding)
     points, centers = pca.transform(embedding), pca.transform(model.cluster_centers_)
     axes.scatter(*points.T, s=7, c=[COLOURS[cluster] for cluster in model.labels_], linewidths=0)
-    # Beside the centres, away from the middle, ids hide no crowd of points.
-    outwards = centers / np.linalg.norm(centers, axis=1, keepdims=True)
-    for cluster, (center, direction) in enumerate(zip(centers, outwards, strict=True)):
-        axes.annotate(
-            str(cluster), center, 22 * direction, textcoords="offset points", **badge(cluster)
-        )
-    axes.margins(0.09)
-    axes.set(xticks=[], yticks=[], xlabel="first principal component", ylabel="second")
+    angles = np.linspace(0, 2 * np.pi, 24, endpoint=False)
+    taken = points
+    for cluster, center in enumerate(centers):
+        # Of the places around the centre, the one that is farthest from points and other ids.
+        places = center + 0.35 * np.column_stack([np.cos(angles), np.sin(angles)])
+        place = places[cdist(places, taken).min(axis=1).argmax()]
+        taken = np.vstack([taken, place])
+        line = {"arrowstyle": "-", "color": COLOURS[cluster], "linewidth": 2}
+        axes.annotate(str(cluster), center, place, arrowprops=line, **badge(cluster))
+    axes.set(xticks=[], yticks=[], xmargin=0.12, ymargin=0.12)
+    axes.set(xlabel="first principal component", ylabel="second")
     axes.set_title(f"All {len(points)} images in the embedding, coloured by cluster")
 
 

@@ -24,8 +24,11 @@ _ANNEALING_SHARE = 0.9
 _EMPTY_SHARE = 1e-6
 # Rows of a cached embedding that are worked on at once.
 _SLICE_ROWS = 16_384
-# Weight of the cross-entropy of the warm-up against the reconstruction.
-_WARM_UP_WEIGHT = 0.1
+# The warm-up's temperature in units of the critical one, and the weight of its cross-entropy
+# against the reconstruction. So warm an assignment is content only when the clusters lie well
+# apart; in a colder warm-up they touch, and the objective of soft K-means then merges them.
+_WARM_UP_SHARE = 3.0
+_WARM_UP_WEIGHT = 0.3
 # Epochs without a better agreement after which the warm-up ends.
 _WARM_UP_PATIENCE = 10
 # An embedding value beyond this counts as saturated: its gradient through tanh is below 2 %.

@@ -78,10 +78,10 @@ class SRKMeans(DeepClusterer):
         ``"auto"`` is ``"path-integral"``, and ``"k-means++"`` with ``encoder="identity"``.
     n_init : int, default=1
         Restarts from one pretrained network; the lowest objective is kept.
-    warm_up_epochs : int, default=50
+    warm_up_epochs : int, default=30
         Most epochs in which the embedding is trained towards the first partition before the
         assignments are refreshed. They end earlier when the agreement stops growing.
-    max_epochs : int, default=50
+    max_epochs : int, default=30
         Most epochs of the clustering phase.
     batch_size : int or "auto", default="auto"
         Most rows in a batch; ``"auto"`` is a 64th of the rows, between 16 and 256.
@@ -177,8 +177,8 @@ class SRKMeans(DeepClusterer):
         pretrain="auto",
         init="auto",
         n_init=1,
-        warm_up_epochs=50,
-        max_epochs=50,
+        warm_up_epochs=30,
+        max_epochs=30,
         batch_size="auto",
         lr=1e-3,
         tol=1e-5,

@@ -3,6 +3,8 @@
 import pathlib
 import re
 
+import pytest
+
 README = pathlib.Path(__file__).parents[1] / "README.md"
 
 
@@ -15,6 +17,7 @@ def python_blocks():
     ]
 
 
+@pytest.mark.slow
 def test_python_blocks_run_in_order(tmp_path, monkeypatch):
     # The blocks write their files where they are run.
     monkeypatch.chdir(tmp_path)

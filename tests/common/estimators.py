@@ -21,8 +21,8 @@ IMAGE_SHAPE = (1, 6, 6)
 EMBEDDING_DIM = 4
 N_CLUSTERS = 3
 
-_PRETRAINER = DenoisingAutoencoder(max_epochs=3)
-_CLUSTERER = {"n_clusters": N_CLUSTERS, "max_epochs": 4, "pretrain": _PRETRAINER}
+_PRETRAINER = DenoisingAutoencoder(max_epochs=2)
+_CLUSTERER = {"n_clusters": N_CLUSTERS, "max_epochs": 3, "pretrain": _PRETRAINER}
 
 # One line an estimator: the class, and what makes it cheap.
 ESTIMATORS = [
@@ -62,7 +62,7 @@ def separated_blobs(n_rows=150, seed=0, n_features=N_FEATURES):
     return X.astype(np.float32), y
 
 
-def flat_images(n_rows=90, seed=0, noise=40.0):
+def flat_images(n_rows=60, seed=0, noise=40.0):
     """Return images of three noisy patterns in turn as rows, values 0..255."""
     random = np.random.default_rng(seed)
     n_values = int(np.prod(IMAGE_SHAPE))
