@@ -211,7 +211,7 @@ class WarmUpPhase(SoftKMeansPhase):
         embedded = EmbeddedRows(run)
         self._move_centers(run, embedded)
         # All rows equal: any positive temperature will do.
-        temperature = _AUTO_SHARE * embedded.critical_temperature() or 1.0
+        temperature = _WARM_UP_SHARE * embedded.critical_temperature() or 1.0
         run.values["warm_up_temperature"] = temperature
         run.values["agreement"] = [self._agreement(run, embedded), 0]
 
