@@ -27,10 +27,11 @@ _SLICE_ROWS = 16_384
 # The warm-up's temperature in units of the critical one, and the weight of its cross-entropy
 # against the reconstruction. So warm an assignment is content only when the clusters lie well
 # apart; in a colder warm-up they touch, and the objective of soft K-means then merges them.
-_WARM_UP_SHARE = 3.0
-_WARM_UP_WEIGHT = 0.3
-# Epochs without a better agreement after which the warm-up ends.
-_WARM_UP_PATIENCE = 10
+# Above the critical temperature, clusters that lie together do not part.
+_WARM_UP_SHARE = 1.0
+_WARM_UP_WEIGHT = 1.0
+# Epochs without a smaller cross-entropy after which the warm-up ends.
+_WARM_UP_PATIENCE = 5
 # An embedding value beyond this counts as saturated: its gradient through tanh is below 2 %.
 _SATURATED = 0.99
 
@@ -94,7 +95,7 @@ class SoftKMeansPhase(Phase):
         n_reseeded = self._move_centers(run, embedded)
         cooling = self._cool(run)
         targets = run.tensors["targets"] = self._assign_all(run, embedded)
-        change = float((targets - before).square().mean())
+        change = _mean_squared_change(targets, before)
         objective = self._objective(run, embedded)
         record = {
             "objective": objective,
@@ -213,7 +214,7 @@ class WarmUpPhase(SoftKMeansPhase):
         # All rows equal: any positive temperature will do.
         temperature = _WARM_UP_SHARE * embedded.critical_temperature() or 1.0
         run.values["warm_up_temperature"] = temperature
-        run.values["agreement"] = [self._agreement(run, embedded), 0]
+        run.values["plateau"] = [float("inf"), 0]
 
     def batch_loss(self, run, batch):
         embedding, reconstruction = denoising_pass(run.network, batch.rows, self.hidden_weight)
@@ -230,9 +231,11 @@ class WarmUpPhase(SoftKMeansPhase):
         embedded = EmbeddedRows(run)
         self._move_centers(run, embedded)
         agreement = self._agreement(run, embedded)
-        best, n_stale = run.values["agreement"]
-        n_stale = 0 if agreement > best else n_stale + 1
-        run.values["agreement"] = [max(best, agreement), n_stale]
+        # The agreement itself may fall for a while before it rises; the loss does not.
+        best, n_stale = run.values["plateau"]
+        loss = run.values["epoch_losses"]["clustering"]
+        n_stale = 0 if loss < best else n_stale + 1
+        run.values["plateau"] = [min(best, loss), n_stale]
         if n_stale >= _WARM_UP_PATIENCE or agreement == 1.0:
             run.stop(f"{agreement:.1%} of the rows are nearest to the centre of their cluster")
         return {
@@ -295,6 +298,14 @@ class EmbeddedRows:
     def share_beyond(self, limit):
         """Return the share of embedding values whose size is above `limit`."""
         return float((self._cached.abs() > limit).float().mean())
+
+
+def _mean_squared_change(targets, before):
+    """Return the mean of ``(targets - before)^2`` without a temporary of their size."""
+    total = 0.0
+    for new, old in zip(targets.split(_SLICE_ROWS), before.split(_SLICE_ROWS), strict=True):
+        total += float((new - old).square().sum())
+    return total / targets.numel()
 
 
 def update_stream(estimator, phase, rows, state):

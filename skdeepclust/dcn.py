@@ -32,6 +32,7 @@ class HardKMeansPhase(Phase):
     """One optimiser step with stored assignments, then new assignments and running means."""
 
     name = "cluster"
+    written_in_place = ("labels",)
 
     def __init__(
         self, *, reconstruction_weight, clustering_weight, max_epochs, batch_size, lr, tol

@@ -41,7 +41,9 @@ def test_every_example_is_tested_and_short():
 
 def test_cluster_digits(tmp_path, capsys):
     picture = tmp_path / "digits.png"
-    load_example("cluster_digits").main(picture, n_samples=300, **few_epochs())
+    load_example("cluster_digits").main(
+        picture, n_samples=300, pretraining_epochs=5, warm_up_epochs=2, max_epochs=2
+    )
     lines = capsys.readouterr().out.splitlines()
     for name in ("KMeans on pixels", "SRKMeans"):
         (line,) = [line for line in lines if line.startswith(name)]

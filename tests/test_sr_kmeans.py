@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.datasets import make_blobs
+from sklearn.datasets import make_blobs, make_moons
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import adjusted_rand_score
 
@@ -260,23 +261,24 @@ def test_clustering_weight_scales_its_term_alone(blobs):
     )
 
 
-def test_warm_up_makes_the_embedding_agree_with_a_given_partition():
-    X, y = make_blobs(n_samples=200, centers=6, n_features=4, cluster_std=0.5, random_state=1)
-    # Pairs of blobs as clusters: no centre of K-means stands for them.
-    labels = y // 2
+def test_warm_up_keeps_a_partition_that_k_means_cannot_have():
+    X, moons = make_moons(300, noise=0.05, random_state=0)
     model = SRKMeans(
-        3,
-        init=labels,
-        hidden_dims=(32,),
+        2,
+        init=moons,
+        hidden_dims=(32, 16),
         embedding_dim=4,
         warm_up_epochs=60,
-        max_epochs=3,
-        pretrain=DenoisingAutoencoder(max_epochs=5),
+        max_epochs=5,
+        pretrain=DenoisingAutoencoder(max_epochs=20),
         random_state=0,
     ).fit(X)
     agreement = [r["agreement_with_init"] for r in model.history_ if r["phase"] == "warm_up"]
-    assert agreement[0] < 0.7
-    assert agreement[-1] > 0.95
+    assert agreement[0] < 0.85
+    assert agreement[-1] > 0.97
+    assert adjusted_rand_score(moons, model.labels_) > 0.85
+    without = clone(model).set_params(warm_up_epochs=0).fit(X)
+    assert adjusted_rand_score(moons, without.labels_) < 0.6
 
 
 def test_score_is_the_negative_free_energy_of_the_example():

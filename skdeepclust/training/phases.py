@@ -24,6 +24,9 @@ class Phase:
         Most rows in a batch.
     schedule : {"constant", "cosine"}
         Course of the learning rate over the epochs.
+    written_in_place : tuple of str
+        Tensors of the run that `after_step` writes into; all others are replaced when they
+        change, so that a snapshot can keep references to them.
     """
 
     name = "phase"
@@ -31,6 +34,7 @@ class Phase:
     lr = 1e-3
     batch_size = 256
     schedule = "constant"
+    written_in_place = ()
 
     def begin(self, run):
         """Prepare targets, centres and the like; not called when a run resumes midway."""

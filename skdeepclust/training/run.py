@@ -106,7 +106,10 @@ class Run:
         weights = {name: value.clone() for name, value in self.network.state_dict().items()}
         self._snapshot = (
             weights,
-            {name: value.clone() for name, value in self.tensors.items()},
+            {
+                name: value.clone() if name in self.phase.written_in_place else value
+                for name, value in self.tensors.items()
+            },
             copy.deepcopy(self.values),
             len(self.history),
             self.phase_index,
