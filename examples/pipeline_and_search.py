@@ -53,7 +53,7 @@ def main(model_file="digits_model.zip", n_samples=900, max_epochs=20):
             ),
         ]
     ).set_output(transform="pandas")
-    grid = {"cluster__clustering_weight": [0.03, 0.3], "cluster__init": ["ward", "k-means++"]}
+    grid = {"cluster__clustering_weight": [0.02, 0.2], "cluster__init": ["ward", "k-means++"]}
     search = GridSearchCV(pipeline, grid, scoring=silhouette_of_new_rows, cv=2)
     start = time.perf_counter()
     search.fit(X)
