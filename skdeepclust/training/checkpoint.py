@@ -106,6 +106,8 @@ class TrainingCheckpoint(Callback):
             run.history = list(state["history"])
             run.stop_reason = state["stop_reason"]
             run.phase_index = min(phase, len(phases) - 1)
+            # The snapshot has to know what this phase writes in place.
+            run.phase = phases[run.phase_index]
             self.optimizer_state_ = state["optimizer"]
         run.keep_snapshot()
         return phase, epoch
