@@ -66,8 +66,11 @@ class HardKMeansPhase(Phase):
         return terms
 
     def after_step(self, run, batch):
+        # Dropout or batch normalisation of a user's encoder must not act on the centres.
+        run.network.eval()
         with torch.no_grad():
             embedding = run.network(batch.rows).double().cpu()
+        run.network.train()
         _absorb(run.tensors, embedding, batch.row_numbers)
 
     def end_epoch(self, run):
