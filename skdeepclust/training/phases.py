@@ -34,7 +34,7 @@ class Phase:
     lr = 1e-3
     batch_size = 256
     schedule = "constant"
-    written_in_place = ()
+    written_in_place: tuple[str, ...] = ()
 
     def begin(self, run):
         """Prepare targets, centres and the like; not called when a run resumes midway."""
