@@ -94,7 +94,15 @@ def autoencoder_ward(problem):
 
 def autoencoder_path_integral(problem):
     """Path-integral agglomeration of the embedding that SR-K-means starts from."""
-    autoencoder, record = problem.autoencoder()
+    return _path_integral(problem, *problem.autoencoder())
+
+
+def short_autoencoder_path_integral(problem):
+    """Path-integral agglomeration after a short pretraining, to show what its length does."""
+    return _path_integral(problem, *problem.autoencoder(**protocol.SHORT_AUTOENCODER))
+
+
+def _path_integral(problem, autoencoder, record):
     embedding = autoencoder.transform(problem.X)
     found = first_partition(
         embedding, problem.n_clusters, "path-integral", random_state=problem.seed
@@ -230,6 +238,7 @@ METHODS = {
     "ae+kmeans": autoencoder_kmeans,
     "ae+ward": autoencoder_ward,
     "ae+path-integral": autoencoder_path_integral,
+    "short-ae+path-integral": short_autoencoder_path_integral,
     "sr-kmeans": sr_kmeans,
     "dcn": dcn,
     "umap+gmm": umap_gaussian_mixture,

@@ -4,9 +4,12 @@ from itertools import product
 
 SEEDS = (0, 1, 2)
 
-# Parameters of every autoencoder, then those of one data set.
+# Parameters of every autoencoder, then those of one data set. On USPS, seed 0, 200 epochs instead
+# of the default 60 raised the modularity of each first partition, both in the embedding and in
+# the pixels; no labels were looked at.
 AUTOENCODER = {}
-AUTOENCODER_OF_DATA = {}
+AUTOENCODER_OF_DATA = {"usps": {"max_epochs": 200}, "mnist-test": {"max_epochs": 200}}
+SHORT_AUTOENCODER = {"max_epochs": 60}
 
 # DCN starts from the same autoencoder as SR-K-means; an entry here would give it its own.
 DCN_AUTOENCODER = {}

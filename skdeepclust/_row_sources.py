@@ -3,8 +3,9 @@
 import numpy as np
 import torch
 
-# Rows read at once when statistics are gathered or finiteness is checked: about 4 MB.
-_SCAN_BYTES = 4 * 2**20
+# Bytes read at once when statistics are gathered or finiteness is checked. They stay in the
+# processor's cache, and what is computed from them is too small to leave holes in the heap.
+_SCAN_BYTES = 2**19
 
 _TORCH_DTYPES = {"float32": torch.float32, "float64": torch.float64}
 

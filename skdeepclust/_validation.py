@@ -91,8 +91,10 @@ def check_image_shape(image_shape):
         shape = ()
     valid = len(shape) == 3 and all(isinstance(s, numbers.Integral) and s > 0 for s in shape)
     if not valid:
+        remedy = f"; for grey images pass {(1, *shape)}" if len(shape) == 2 else ""
         raise ValueError(
-            f"image_shape must be None or three positive integers (C, H, W), got {image_shape!r}."
+            "image_shape must be None or three positive integers (C, H, W), got "
+            f"{image_shape!r}{remedy}."
         )
     return tuple(int(s) for s in shape)
 

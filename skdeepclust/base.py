@@ -60,6 +60,11 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
     def _assignment(self, attributes):
         """Return the function from a chunk of embedding to a chunk of probabilities."""
 
+    def _labelling(self, attributes):
+        """Return the function from a chunk of embedding to the argmax of its probabilities."""
+        assign = self._assignment(attributes)
+        return lambda z: assign(z).argmax(dim=1)
+
     @abstractmethod
     def _reorder(self, run, order):
         """Renumber the clusters of a run: new id ``i`` is old id ``order[i]``."""
@@ -153,8 +158,7 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
         labels : ndarray of shape (n_samples,), int64
         """
         self._check_is_ready()
-        assign = self._assignment(vars(self))
-        return self._forward(X, lambda z: assign(z).argmax(dim=1)).numpy()
+        return self._forward(X, self._labelling(vars(self))).numpy()
 
     def predict_proba(self, X):
         """Return how strongly each row belongs to each cluster.
@@ -320,10 +324,9 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
 
     def _labels(self, rows, attributes):
         """Return the clusters of `rows` as `predict` will give them."""
-        assign = self._assignment(attributes)
         network = attributes["net_"].module_
         forward = ChunkedForward(network, attributes["_chunk_rows"], network.scaling.shift.device)
-        return forward(rows, lambda z: assign(z).argmax(dim=1)).numpy()
+        return forward(rows, self._labelling(attributes)).numpy()
 
     def _n_fitted_clusters(self):
         return len(self.cluster_centers_)

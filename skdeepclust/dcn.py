@@ -315,13 +315,13 @@ class DCN(DeepClusterer):
         }
 
     def _assignment(self, attributes):
+        nearest = self._labelling(attributes)
+        n_clusters = len(attributes["cluster_centers_"])
+        return lambda z: torch.nn.functional.one_hot(nearest(z), n_clusters).double()
+
+    def _labelling(self, attributes):
         centers = torch.from_numpy(attributes["cluster_centers_"])
-
-        def one_hot(z):
-            nearest = _distances(z, centers).argmin(dim=1)
-            return torch.nn.functional.one_hot(nearest, len(centers)).double()
-
-        return one_hot
+        return lambda z: _distances(z, centers).argmin(dim=1)
 
     def _reorder(self, run, order):
         run.tensors["centers"] = run.tensors["centers"][order]

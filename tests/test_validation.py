@@ -182,6 +182,8 @@ def test_image_shapes():
     for wrong in ((1, 2), (1, 2, 0), (1, 2, 3.0), 5, "abc", (1, -2, 3), (1, 2, 3, 4)):
         with pytest.raises(ValueError, match="image_shape must be None or three positive int"):
             check_image_shape(wrong)
+    with pytest.raises(ValueError, match=r"got \(8, 8\); for grey images pass \(1, 8, 8\)"):
+        check_image_shape((8, 8))
 
 
 @pytest.mark.parametrize(

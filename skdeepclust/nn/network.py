@@ -95,6 +95,12 @@ class EmbeddingNetwork(nn.Module):
         return any(parameter.requires_grad for parameter in self.parameters())
 
 
+# Multiplications in a chunk up to which its call costs as much as its arithmetic, and in a row
+# from which on a chunk is kept small for the sake of a single row.
+_CHEAP_CHUNK = 2**24
+_COSTLY_ROW = 2**21
+
+
 def build_network(description, scaling, *, own_encoder=None, generator=None):
     """Return the network that `description` tells of.
 
@@ -320,13 +326,18 @@ def _bounded(module):
 def inference_chunk_rows(network, row_shape):
     """Return how many rows every inference pass takes, from the cost of a row.
 
+    A single row costs as much as a full chunk, and many small chunks cost more than one large.
     Convolutions reuse each weight many times a row, so 16 rows fill the processor; a matrix
-    product needs some hundred.
+    product needs some hundred, and a cheap one a thousand to outweigh the cost of its call.
     """
     if any(isinstance(m, nn.modules.conv._ConvNd) for m in network.modules()):
         return 16
     n_weights = sum(parameter.numel() for parameter in network.encoder.parameters())
-    return 128 if max(n_weights, row_shape[0]) > 2**19 else 256
+    values_per_row = max(n_weights, row_shape[0])
+    for chunk_rows in (1024, 512, 256):
+        if chunk_rows * values_per_row <= _CHEAP_CHUNK:
+            return chunk_rows
+    return 256 if values_per_row <= _COSTLY_ROW else 128
 
 
 def _takes_shape_and_dim(encoder):

@@ -41,7 +41,7 @@ class TrainingCheckpoint(Callback):
     >>> import os, tempfile
     >>> from sklearn.datasets import make_blobs
     >>> from skdeepclust import SRKMeans
-    >>> from skdeepclust.training.checkpoint import TrainingCheckpoint
+    >>> from skdeepclust.training import TrainingCheckpoint
     >>> X, y = make_blobs(n_samples=60, centers=3, random_state=0)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     checkpoint = TrainingCheckpoint(os.path.join(folder, "run.ckpt"), every_n_epochs=5)

@@ -19,7 +19,7 @@ from skorch.callbacks import Callback, EarlyStopping
 from skdeepclust import DCN, SRKMeans, load
 from skdeepclust.exceptions import FileFormatError, FitInterruptedWarning
 from skdeepclust.pretraining import DenoisingAutoencoder
-from skdeepclust.training.checkpoint import TrainingCheckpoint
+from skdeepclust.training import TrainingCheckpoint
 from skdeepclust.training.first_partition import FirstPartitionPhase
 from skdeepclust.training.run import Run
 
