@@ -112,14 +112,14 @@ def _path_integral(problem, autoencoder, record):
 
 
 def sr_kmeans(problem):
-    """SR-K-means, its grid values chosen by the label-free score."""
+    """SR-K-means, its settings chosen by the label-free score."""
     autoencoder, record = problem.autoencoder()
     embedding = autoencoder.transform(problem.X)
     scores = LabelFreeScores(embedding)
     starts = _first_partitions(problem, embedding, scores)
     init = max(starts, key=lambda name: starts[name]["label_free"][protocol.SELECTION_SCORE])
     tried = []
-    for candidate in protocol.candidates(protocol.SR_KMEANS_GRID):
+    for candidate in protocol.SR_KMEANS_CANDIDATES:
         model = SRKMeans(
             problem.n_clusters,
             pretrain=FrozenEstimator(autoencoder),

@@ -1,6 +1,4 @@
-"""What is decided before a run: settings, grids, the score that chooses, and the goals."""
-
-from itertools import product
+"""What is decided before a run: settings, candidates, the score that chooses, and the goals."""
 
 SEEDS = (0, 1, 2)
 
@@ -16,10 +14,14 @@ DCN_AUTOENCODER = {}
 
 # Settings were developed with the labels of digits alone. For every data set and seed the
 # first partition is chosen among these by the label-free score, then SR-K-means is fitted with
-# each combination of the grid, and the same score of its labels chooses. All are listed.
+# each of the candidates, and the same score of its labels chooses. All are listed.
 SR_KMEANS = {"max_epochs": 15}
 SR_KMEANS_INITS = ["k-means++", "ward", "path-integral"]
-SR_KMEANS_GRID = {"entropy_regularization": ["auto", 1e-3]}
+SR_KMEANS_CANDIDATES = [
+    {"entropy_regularization": "auto"},
+    {"entropy_regularization": 1e-3},
+    {"entropy_regularization": "auto", "annealing": 0.85},
+]
 SELECTION_SCORE = "modularity"
 
 DCN = {}
@@ -37,8 +39,3 @@ MAX_MEMORY_OVER_6000_ROWS_MB = 20
 def autoencoder_parameters(data_name):
     """Return the parameters of the shared autoencoder for a data set."""
     return {**AUTOENCODER, **AUTOENCODER_OF_DATA.get(data_name, {})}
-
-
-def candidates(grid):
-    """Return every combination of the values in `grid`, a dictionary of lists."""
-    return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]

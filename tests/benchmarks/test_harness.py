@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from benchmarks import accuracy, methods, protocol, report, storage
+from benchmarks import accuracy, methods, report, storage
 from benchmarks.data import Data
 from benchmarks.label_free import LabelFreeScores, modularity, symmetric_neighbor_graph
 from benchmarks.timing import Seconds, compare, time_in_turn
@@ -55,11 +55,6 @@ def test_label_free_scores_prefer_the_right_partition():
     assert right["modularity"] > wrong["modularity"]
     assert right["silhouette"] > wrong["silhouette"]
     assert scores(np.zeros(40))["silhouette"] is None
-
-
-def test_candidates_are_all_combinations():
-    found = protocol.candidates({"a": [1, 2], "b": ["x"]})
-    assert found == [{"a": 1, "b": "x"}, {"a": 2, "b": "x"}]
 
 
 def _arguments(folder, **changes):
