@@ -117,7 +117,7 @@ def sr_kmeans(problem):
     embedding = autoencoder.transform(problem.X)
     scores = LabelFreeScores(embedding)
     starts = _first_partitions(problem, embedding, scores)
-    init = max(starts, key=lambda name: starts[name]["label_free"][protocol.SELECTION_SCORE])
+    start_name = max(starts, key=lambda name: starts[name]["label_free"][protocol.SELECTION_SCORE])
     tried = []
     for candidate in protocol.SR_KMEANS_CANDIDATES:
         model = SRKMeans(
@@ -125,7 +125,7 @@ def sr_kmeans(problem):
             pretrain=FrozenEstimator(autoencoder),
             image_shape=problem.image_shape,
             random_state=problem.seed,
-            init=init,
+            init=starts[start_name]["labels"],
             **{**protocol.SR_KMEANS, **candidate},
         ).fit(problem.X)
         tried.append(
@@ -142,7 +142,7 @@ def sr_kmeans(problem):
         entry["chosen"] = entry is chosen
     return Outcome(
         chosen["labels"],
-        {**protocol.SR_KMEANS, "init": init, **chosen["parameters"]},
+        {**protocol.SR_KMEANS, "init": start_name, **chosen["parameters"]},
         "pretrained embedding",
         embedding,
         {
@@ -160,7 +160,7 @@ def _first_partitions(problem, embedding, scores):
     found = {}
     for name in protocol.SR_KMEANS_INITS:
         start = first_partition(embedding, problem.n_clusters, name, random_state=problem.seed)
-        found[name] = {"label_free": scores(start.labels)}
+        found[name] = {"labels": start.labels, "label_free": scores(start.labels)}
     return found
 
 

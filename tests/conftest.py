@@ -1,5 +1,11 @@
-"""Set before scipy is imported anywhere, so that scikit-learn's array API check is not skipped."""
+"""What must hold before any test is imported."""
 
 import os
+import signal
 
+# Before scipy is imported anywhere, so that scikit-learn's array API check is not skipped.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
+# A process started in the background by a shell ignores Ctrl-C, which the tests send themselves.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

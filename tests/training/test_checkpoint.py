@@ -28,8 +28,9 @@ X, _ = make_blobs(n_samples=90, n_features=6, centers=3, cluster_std=4.0, random
 
 def autoencoder(**params):
     small = {"hidden_dims": (8,), "embedding_dim": 3, "random_state": 0, "max_epochs": 9}
-    # A tolerance that some epochs miss, so that the state of the plateau matters.
-    return DenoisingAutoencoder(**{**small, "tol": 0.01, "n_iter_no_change": 2, **params})
+    # A tolerance that some epochs miss, so that the state of the plateau matters; patience
+    # beyond the last epoch in which a test ends the fit.
+    return DenoisingAutoencoder(**{**small, "tol": 0.01, "n_iter_no_change": 6, **params})
 
 
 def clusterer(cls, **params):
