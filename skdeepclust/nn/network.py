@@ -10,6 +10,12 @@ from .encoders import StagedEncoder, conv_autoencoder, initialise_weights, mlp_a
 from .scaling import InputScaling
 
 
+# Multiplications in a chunk up to which its call costs as much as its arithmetic, and in a row
+# from which on a chunk is kept small for the sake of a single row.
+_CHEAP_CHUNK = 2**24
+_COSTLY_ROW = 2**21
+
+
 @dataclass(frozen=True)
 class NetworkDescription:
     """What an :class:`EmbeddingNetwork` is built from, but its weights and a user's encoder.
@@ -93,12 +99,6 @@ class EmbeddingNetwork(nn.Module):
     def is_trainable(self):
         """Whether there is anything to train."""
         return any(parameter.requires_grad for parameter in self.parameters())
-
-
-# Multiplications in a chunk up to which its call costs as much as its arithmetic, and in a row
-# from which on a chunk is kept small for the sake of a single row.
-_CHEAP_CHUNK = 2**24
-_COSTLY_ROW = 2**21
 
 
 def build_network(description, scaling, *, own_encoder=None, generator=None):
