@@ -9,7 +9,6 @@ from torch import nn
 from .encoders import StagedEncoder, conv_autoencoder, initialise_weights, mlp_autoencoder
 from .scaling import InputScaling
 
-
 # Multiplications in a chunk up to which its call costs as much as its arithmetic, and in a row
 # from which on a chunk is kept small for the sake of a single row.
 _CHEAP_CHUNK = 2**24
