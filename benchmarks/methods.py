@@ -42,6 +42,11 @@ class Problem:
         }
         return self.autoencoders.get(self.X, parameters)
 
+    @property
+    def is_vectors(self):
+        """Whether distances of the input mean something."""
+        return self.data_name in protocol.VECTORS
+
     def unit_range(self):
         """Return the rows for methods without a scaling of their own; pixels in 0..1."""
         rows = self.X.reshape(len(self.X), -1).astype(np.float32)
@@ -114,10 +119,9 @@ def _path_integral(problem, autoencoder, record):
 def sr_kmeans(problem):
     """SR-K-means, its settings chosen by the label-free score."""
     autoencoder, record = problem.autoencoder()
-    embedding = autoencoder.transform(problem.X)
-    scores = LabelFreeScores(embedding)
-    starts = _first_partitions(problem, embedding, scores)
-    start_name = max(starts, key=lambda name: starts[name]["label_free"][protocol.SELECTION_SCORE])
+    space, points = _selection_space(problem, autoencoder)
+    scores = LabelFreeScores(points)
+    starts, start_name = _first_partitions(problem, autoencoder, scores)
     tried = []
     for candidate in protocol.SR_KMEANS_CANDIDATES:
         model = SRKMeans(
@@ -143,8 +147,8 @@ def sr_kmeans(problem):
     return Outcome(
         chosen["labels"],
         {**protocol.SR_KMEANS, "init": start_name, **chosen["parameters"]},
-        "pretrained embedding",
-        embedding,
+        space,
+        points,
         {
             "first_partitions": {name: start["label_free"] for name, start in starts.items()},
             "pretraining": record,
@@ -155,23 +159,58 @@ def sr_kmeans(problem):
     )
 
 
-def _first_partitions(problem, embedding, scores):
-    """Return the candidates for the first partition with their label-free scores."""
+def _selection_space(problem, autoencoder):
+    """Return the name of the space whose graph gives the score, and the rows in it."""
+    if problem.is_vectors:
+        return "input", problem.unit_range()
+    return "pretrained embedding", autoencoder.transform(problem.X)
+
+
+def _first_partitions(problem, autoencoder, scores):
+    """Return the candidates for the first partition with their scores, and the best one's name."""
+    spaces = {"": autoencoder.transform(problem.X)}
+    if problem.is_vectors:
+        spaces[" of the input"] = problem.unit_range()
     found = {}
-    for name in protocol.SR_KMEANS_INITS:
-        start = first_partition(embedding, problem.n_clusters, name, random_state=problem.seed)
-        found[name] = {"labels": start.labels, "label_free": scores(start.labels)}
-    return found
+    for space, points in spaces.items():
+        for name in protocol.SR_KMEANS_INITS:
+            start = first_partition(points, problem.n_clusters, name, random_state=problem.seed)
+            found[name + space] = {"labels": start.labels, "label_free": scores(start.labels)}
+    best = max(found, key=lambda name: found[name]["label_free"][protocol.SELECTION_SCORE])
+    return found, best
+
+
+def chosen_start(problem):
+    """The first partition that the label-free score chooses for SR-K-means."""
+    autoencoder, record = problem.autoencoder()
+    space, points = _selection_space(problem, autoencoder)
+    starts, name = _first_partitions(problem, autoencoder, LabelFreeScores(points))
+    details = {"pretraining": record, "epochs": {"pretrain": record["epochs"]}}
+    return Outcome(starts[name]["labels"], {"init": name}, space, points, details)
 
 
 def dcn(problem):
-    """DCN, from the autoencoder that the protocol gives it."""
-    autoencoder, record = problem.autoencoder(**protocol.DCN_AUTOENCODER)
+    """DCN, from k-means on the embedding of the autoencoder that the protocol gives it."""
+    return _dcn(problem, *problem.autoencoder(**protocol.DCN_AUTOENCODER))
+
+
+def dcn_chosen_start(problem):
+    """DCN from the start of SR-K-means."""
+    autoencoder, record = problem.autoencoder()
+    _, points = _selection_space(problem, autoencoder)
+    starts, name = _first_partitions(problem, autoencoder, LabelFreeScores(points))
+    outcome = _dcn(problem, autoencoder, record, init=starts[name]["labels"])
+    outcome.parameters = {**outcome.parameters, "init": name}
+    return outcome
+
+
+def _dcn(problem, autoencoder, record, **init):
     model = DCN(
         problem.n_clusters,
         pretrain=FrozenEstimator(autoencoder),
         image_shape=problem.image_shape,
         random_state=problem.seed,
+        **init,
         **protocol.DCN,
     ).fit(problem.X)
     details = {
@@ -239,8 +278,10 @@ METHODS = {
     "ae+ward": autoencoder_ward,
     "ae+path-integral": autoencoder_path_integral,
     "short-ae+path-integral": short_autoencoder_path_integral,
+    "chosen-start": chosen_start,
     "sr-kmeans": sr_kmeans,
     "dcn": dcn,
+    "dcn+chosen-start": dcn_chosen_start,
     "umap+gmm": umap_gaussian_mixture,
     "clustpy-dcn": clustpy_dcn,
     "clustpy-idec": clustpy_idec,
