@@ -21,7 +21,7 @@ DCN_AUTOENCODER = {}
 # Settings were developed with the labels of digits alone. For every data set and seed the
 # first partition is chosen among these by the label-free score, then SR-K-means is fitted with
 # each of the candidates, and the same score of its labels chooses. All are listed.
-SR_KMEANS = {"max_epochs": 15}
+SR_KMEANS = {"max_epochs": 15, "clustering_weight": 0.02}
 SR_KMEANS_INITS = ["k-means++", "ward", "path-integral"]
 SR_KMEANS_CANDIDATES = [
     {"entropy_regularization": "auto"},

@@ -41,8 +41,10 @@ class SRKMeans(DeepClusterer):
     annealing : float or None, default=None
         Factor below 1 by which the temperature falls every epoch, from just below the
         critical value to that of `entropy_regularization`. None keeps it constant.
-    clustering_weight : float, default=0.02
-        Weight of the clustering term in the network's loss.
+    clustering_weight : float, default=0.1
+        Weight of the clustering term in the network's loss. Too little, and the reconstruction
+        undoes the first partition, on few rows above all; too much, and the embedding runs
+        into its corners (``saturated_share`` in `history_`).
     class_prior : array-like of shape (n_clusters,) or None, default=None
         Expected proportions ``d``: ``q`` becomes proportional to ``d_k exp(-|z - theta_k|^2 / T)``.
         They tolerate imbalance and do not enforce it. None is the uniform prior.
@@ -166,7 +168,7 @@ class SRKMeans(DeepClusterer):
         *,
         entropy_regularization="auto",
         annealing=None,
-        clustering_weight=0.02,
+        clustering_weight=0.1,
         class_prior=None,
         centered=True,
         encoder="auto",
