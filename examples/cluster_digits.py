@@ -24,10 +24,9 @@ IMAGES_PER_CLUSTER = 10
 COLOURS = "#3f90da #ffa90e #bd1f01 #94a4a2 #832db6 #a96b59 #e76300 #b9ac70 #717581 #92dadd".split()
 
 
-def main(picture="cluster_digits.png", n_samples=None, pretraining_epochs=20, **settings):
+def main(picture="cluster_digits.png", n_samples=None, pretraining_epochs=60, **settings):
     """Cluster the digits, print scores, and write `picture`; `settings` go to SRKMeans."""
     X, classes = (part[:n_samples] for part in load_digits(return_X_y=True))
-    # A third of the default epochs, for the sake of time.
     settings["pretrain"] = DenoisingAutoencoder(max_epochs=pretraining_epochs)
     methods = {
         "KMeans on pixels": KMeans(n_clusters=10, n_init=10, random_state=0),
