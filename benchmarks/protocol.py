@@ -10,7 +10,7 @@ AUTOENCODER_OF_DATA = {
     "usps": {"max_epochs": 200},
     "mnist-test": {"max_epochs": 200},
     "pbmc68k": {"max_epochs": 200},
-    "text20": {"embedding_dim": 20, "dropout": 0.3},
+    "text20": {"hidden_dims": [1000], "embedding_dim": 20, "dropout": 0.3, "max_epochs": 100},
     "text77": {"embedding_dim": 77, "max_epochs": 200},
 }
 SHORT_AUTOENCODER = {"max_epochs": 60}
