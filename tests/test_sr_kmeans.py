@@ -205,12 +205,12 @@ def test_stream_step_is_the_worked_running_average():
     theta = model.cluster_centers_.copy()
     weights = model._stream_state["weights"].clone()
     step = model._stream_state["step"]
-    batch = np.array([[0.9, 0.1], [-0.4, -0.3]])
-    model.partial_fit(batch)
-    q = soft_assignments(torch.tensor(batch), torch.tensor(theta), 0.5)
+    batch = torch.tensor([[0.9, 0.1], [-0.4, -0.3]], dtype=torch.float64)
+    model.partial_fit(batch.numpy())
+    q = soft_assignments(batch, torch.tensor(theta), 0.5)
     rate = step_size(step + 1)
     new_weights = (1 - rate) * weights + rate * q.mean(dim=0)
-    sums = (1 - rate) * weights[:, None] * torch.tensor(theta) + rate * q.T @ torch.tensor(batch) / 2
+    sums = (1 - rate) * weights[:, None] * torch.tensor(theta) + rate * q.T @ batch / 2
     np.testing.assert_allclose(model.cluster_centers_, sums / new_weights[:, None], atol=1e-12)
 
 
