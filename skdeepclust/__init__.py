@@ -7,13 +7,15 @@ __version__ = "0.1.0.dev0"
 # Resolved on first use, so that importing metrics or datasets does not import torch.
 _PUBLIC = {
     "DCN": "skdeepclust.dcn",
+    "DEPICT": "skdeepclust.depict",
+    "MIADMClustering": "skdeepclust.mi_adm",
     "SRKMeans": "skdeepclust.sr_kmeans",
     "load": "skdeepclust._persistence",
     "show_versions": "skdeepclust._versions",
 }
 _SUBMODULES = ("datasets", "exceptions", "metrics", "pretraining")
 
-__all__ = ["DCN", "SRKMeans", "__version__", "load", "show_versions"]
+__all__ = ["DCN", "DEPICT", "MIADMClustering", "SRKMeans", "__version__", "load", "show_versions"]
 
 
 def __getattr__(name):

@@ -358,6 +358,7 @@ def is_fitted_name(name):
         "_stream_state",
         "_stream_buffer",
         "_log_prior_fitted",
+        "_temperature_fitted",
     }
 
 

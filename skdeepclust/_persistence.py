@@ -24,7 +24,9 @@ from .training.streaming import RowBuffer
 # The only classes that a file can name.
 _ESTIMATORS = {
     "DCN": "skdeepclust.dcn",
+    "DEPICT": "skdeepclust.depict",
     "DenoisingAutoencoder": "skdeepclust.pretraining.autoencoder",
+    "MIADMClustering": "skdeepclust.mi_adm",
     "SRKMeans": "skdeepclust.sr_kmeans",
 }
 # Parameters that may hold what only code can make; `load` takes it back.

@@ -3,14 +3,16 @@
 import numpy as np
 import torch
 
+from ._class_prior import prior_of_run
+from ._warm_up import begin_plateau, stop_when_settled
 from .losses import (
-    critical_temperature,
     soft_assignments,
     soft_kmeans_batch_loss,
     soft_kmeans_objective,
     squared_distances,
 )
 from .pretraining.autoencoder import denoising_pass
+from .training.embedded_rows import EmbeddedRows, mean_squared_change
 from .training.inference import ChunkedForward
 from .training.phases import Phase
 from .training.streaming import step_size, stream_steps
@@ -22,16 +24,12 @@ _ANNEALING_SHARE = 0.9
 # A cluster with a smaller share of the rows is empty; its centre moves to the row that is
 # farthest from all centres.
 _EMPTY_SHARE = 1e-6
-# Rows of a cached embedding that are worked on at once.
-_SLICE_ROWS = 16_384
 # The warm-up's temperature in units of the critical one, and the weight of its cross-entropy
 # against the reconstruction. So warm an assignment is content only when the clusters lie well
 # apart; in a colder warm-up they touch, and the objective of soft K-means then merges them.
 # Above the critical temperature, clusters that lie together do not part.
 _WARM_UP_SHARE = 1.0
 _WARM_UP_WEIGHT = 1.0
-# Epochs without a smaller cross-entropy after which the warm-up ends.
-_WARM_UP_PATIENCE = 5
 # An embedding value beyond this counts as saturated: its gradient through tanh is below 2 %.
 _SATURATED = 0.99
 
@@ -50,6 +48,7 @@ class SoftKMeansPhase(Phase):
         clustering_weight,
         hidden_weight,
         log_prior,
+        prior_is_ordered,
         centered,
         max_epochs,
         batch_size,
@@ -62,6 +61,7 @@ class SoftKMeansPhase(Phase):
         self.clustering_weight = clustering_weight
         self.hidden_weight = hidden_weight
         self.log_prior = log_prior
+        self.prior_is_ordered = prior_is_ordered
         self.centered = centered
         self.max_epochs = max_epochs
         self.batch_size = batch_size
@@ -69,8 +69,10 @@ class SoftKMeansPhase(Phase):
         self.tol = tol
 
     def begin(self, run):
-        if self.log_prior is not None and "log_prior" not in run.tensors:
-            run.tensors["log_prior"] = self.log_prior
+        if self.log_prior is not None:
+            run.tensors["log_prior"] = prior_of_run(
+                self.log_prior, run, is_ordered=self.prior_is_ordered
+            )
         self._set_temperatures(run)
         run.tensors["targets"] = self._assign_all(run, EmbeddedRows(run))
 
@@ -95,7 +97,7 @@ class SoftKMeansPhase(Phase):
         n_reseeded = self._move_centers(run, embedded)
         cooling = self._cool(run)
         targets = run.tensors["targets"] = self._assign_all(run, embedded)
-        change = _mean_squared_change(targets, before)
+        change = mean_squared_change(targets, before)
         objective = self._objective(run, embedded)
         record = {
             "objective": objective,
@@ -214,7 +216,7 @@ class WarmUpPhase(SoftKMeansPhase):
         # All rows equal: any positive temperature will do.
         temperature = _WARM_UP_SHARE * embedded.critical_temperature() or 1.0
         run.values["warm_up_temperature"] = temperature
-        run.values["plateau"] = [float("inf"), 0]
+        begin_plateau(run)
 
     def batch_loss(self, run, batch):
         embedding, reconstruction = denoising_pass(run.network, batch.rows, self.hidden_weight)
@@ -231,13 +233,7 @@ class WarmUpPhase(SoftKMeansPhase):
         embedded = EmbeddedRows(run)
         self._move_centers(run, embedded)
         agreement = self._agreement(run, embedded)
-        # The agreement itself may fall for a while before it rises; the loss does not.
-        best, n_stale = run.values["plateau"]
-        loss = run.values["epoch_losses"]["clustering"]
-        n_stale = 0 if loss < best else n_stale + 1
-        run.values["plateau"] = [min(best, loss), n_stale]
-        if n_stale >= _WARM_UP_PATIENCE or agreement == 1.0:
-            run.stop(f"{agreement:.1%} of the rows are nearest to the centre of their cluster")
+        stop_when_settled(run, agreement)
         return {
             "agreement_with_init": agreement,
             "saturated_share": embedded.share_beyond(_SATURATED),
@@ -251,61 +247,6 @@ class WarmUpPhase(SoftKMeansPhase):
             nearest = squared_distances(z, run.tensors["centers"]).argmin(dim=1)
             n_agreeing += int((nearest == run.tensors["labels"][start:stop]).sum())
         return n_agreeing / len(run.rows)
-
-
-class EmbeddedRows:
-    """The clean embedding of all rows in float64 slices.
-
-    A learnt embedding is small and computed once. That of the identity is `X` itself and is
-    read again at each pass instead of being copied.
-    """
-
-    def __init__(self, run):
-        self._run = run
-        self._cached = run.embed() if run.network.is_trainable else None
-
-    def __iter__(self):
-        if self._cached is None:
-            for start, stop, z in self._run.forward.chunks(self._run.rows):
-                yield start, stop, z.double()
-            return
-        for start in range(0, len(self._cached), _SLICE_ROWS):
-            z = self._cached[start : start + _SLICE_ROWS]
-            yield start, start + len(z), z.double()
-
-    def mean(self):
-        """Return the mean of the embedding."""
-        return sum(z.sum(dim=0) for _, _, z in self) / len(self._run.rows)
-
-    def critical_temperature(self):
-        """Return the temperature at and above which all centres merge into one."""
-        if self._cached is not None:
-            return float(critical_temperature(self._cached.double()))
-        mean = self.mean()
-        covariance = sum((z - mean).T @ (z - mean) for _, _, z in self) / len(self._run.rows)
-        return 2 * float(torch.linalg.eigvalsh(covariance)[-1])
-
-    def farthest_row(self, centers):
-        """Return the largest squared distance to the nearest centre, and that row."""
-        best, best_row = -1.0, None
-        for _, _, z in self:
-            nearest = squared_distances(z, centers).amin(dim=1)
-            value, place = nearest.max(dim=0)
-            if float(value) > best:
-                best, best_row = float(value), z[place].clone()
-        return best, best_row
-
-    def share_beyond(self, limit):
-        """Return the share of embedding values whose size is above `limit`."""
-        return float((self._cached.abs() > limit).float().mean())
-
-
-def _mean_squared_change(targets, before):
-    """Return the mean of ``(targets - before)^2`` without a temporary of their size."""
-    total = 0.0
-    for new, old in zip(targets.split(_SLICE_ROWS), before.split(_SLICE_ROWS), strict=True):
-        total += float((new - old).square().sum())
-    return total / targets.numel()
 
 
 def update_stream(estimator, phase, rows, state):

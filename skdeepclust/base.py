@@ -60,6 +60,10 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
     def _assignment(self, attributes):
         """Return the function from a chunk of embedding to a chunk of probabilities."""
 
+    def _has_partition(self, run):
+        """Whether `run` has got as far as its first partition."""
+        return "centers" in run.tensors
+
     def _labelling(self, attributes):
         """Return the function from a chunk of embedding to the argmax of its probabilities."""
         assign = self._assignment(attributes)
@@ -285,7 +289,7 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
         """Take over the last finished epoch; one within pretraining is given a partition."""
         if not run.return_to_snapshot():
             return
-        if not warm and "centers" not in run.tensors:
+        if not warm and not self._has_partition(run):
             self._first_partition().begin(run)
         run.stop_reason = "interrupted by Ctrl-C"
         self._take_over(self._finished_attributes(run, described, keep_ids=warm))
@@ -314,7 +318,7 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
 
     def _attributes_so_far(self, run, described):
         """Return the fitted attributes as if the fit ended now, or None without a partition."""
-        if "centers" not in run.tensors:
+        if not self._has_partition(run):
             return None
         # What a method adds to the run for this must not reach the training that goes on.
         run = copy.copy(run)

@@ -16,7 +16,7 @@ from .losses import (
 )
 from .pretraining import DenoisingAutoencoder
 from .training.first_partition import embed_sample, embedding_sample_size
-from .training.inference import ChunkedForward
+from .training.inference import ChunkedForward, in_float64
 from .training.phases import Phase
 from .training.restarts import with_restarts
 from .training.seeds import derive_seed
@@ -348,8 +348,8 @@ class DCN(DeepClusterer):
 
 
 def _distances(z, centers):
-    """Squared distances in float64; mps has no float64, so they are computed on the CPU there."""
-    z = z.cpu().double() if z.device.type == "mps" else z.double()
+    """Squared distances in float64."""
+    z = in_float64(z)
     # The way by matrix products would cancel digits, and round by the place of a row.
     mode = "donot_use_mm_for_euclid_dist"
     return torch.cdist(z, centers.to(z.device), compute_mode=mode).square()

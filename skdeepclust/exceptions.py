@@ -6,6 +6,7 @@ __all__ = [
     "ClusterCollapseWarning",
     "FileFormatError",
     "FitInterruptedWarning",
+    "SortedStreamWarning",
     "TrainingDivergedError",
 ]
 
@@ -38,6 +39,10 @@ class ClusterCollapseWarning(ConvergenceWarning):
 
 class FitInterruptedWarning(UserWarning):
     """Ctrl-C ended a fit; the estimator holds the state of the last finished epoch."""
+
+
+class SortedStreamWarning(UserWarning):
+    """A batch of a stream has other proportions than the stream so far, as sorted rows have."""
 
 
 class FileFormatError(ValueError):

@@ -2,13 +2,14 @@
 
 from numbers import Integral, Real
 
-import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from ._class_prior import continued_prior, log_class_prior, names_clusters
 from ._soft_kmeans_phases import SoftKMeansPhase, WarmUpPhase, update_stream
 from .base import COMMON_CONSTRAINTS, DeepClusterer
 from .losses import soft_assignments, squared_distances
+from .training.inference import in_float64
 from .training.restarts import with_restarts
 from .training.streaming import stream_record
 
@@ -47,7 +48,9 @@ class SRKMeans(DeepClusterer):
         into its corners (``saturated_share`` in `history_`).
     class_prior : array-like of shape (n_clusters,) or None, default=None
         Expected proportions ``d``: ``q`` becomes proportional to ``d_k exp(-|z - theta_k|^2 / T)``.
-        They tolerate imbalance and do not enforce it. None is the uniform prior.
+        They tolerate imbalance and do not enforce it. With labels or centres as `init` they
+        are in that order, else the largest goes to the largest cluster of the first partition
+        and so on. None is the uniform prior.
     centered : bool, default=True
         Whether ``|z_i|^2`` in the last term is taken from the mean of the embedding, so that
         a common shift gains nothing. The paper's objective has False.
@@ -240,7 +243,7 @@ class SRKMeans(DeepClusterer):
         temperature, log_prior = self.temperature_, self._log_prior_fitted
 
         def energy(z):
-            z = _double(z)
+            z = in_float64(z)
             logits = -squared_distances(z, centers.to(z.device)) / temperature
             if log_prior is not None:
                 logits = logits + log_prior.to(z.device)
@@ -249,18 +252,7 @@ class SRKMeans(DeepClusterer):
         return -float(self._forward(X, energy).mean())
 
     def _log_prior(self):
-        """Return log d as a float64 tensor, or None for the uniform prior."""
-        if self.class_prior is None:
-            return None
-        prior = np.asarray(self.class_prior, dtype=np.float64)
-        if prior.shape != (self.n_clusters,):
-            raise ValueError(
-                f"class_prior has shape {prior.shape}, expected ({self.n_clusters},): one "
-                "proportion for each of the n_clusters."
-            )
-        if not np.isfinite(prior).all() or (prior <= 0).any():
-            raise ValueError("class_prior must hold positive finite proportions.")
-        return torch.from_numpy(np.log(prior / prior.sum()))
+        return log_class_prior(self.class_prior, self.n_clusters)
 
     def _cluster_phase(self, n_rows, kind=SoftKMeansPhase):
         pretrainer = self._pretrainer()
@@ -272,6 +264,7 @@ class SRKMeans(DeepClusterer):
             clustering_weight=self.clustering_weight,
             hidden_weight=pretrainer.hidden_weight,
             log_prior=self._log_prior(),
+            prior_is_ordered=names_clusters(self.init),
             centered=self.centered,
             max_epochs=self.warm_up_epochs if kind is WarmUpPhase else self.max_epochs,
             batch_size=self._resolved_batch_size(n_rows),
@@ -289,12 +282,15 @@ class SRKMeans(DeepClusterer):
         return with_restarts(
             self.n_init,
             lambda i: [self._first_partition(i), *first, cluster],
-            ("centers", "targets"),
+            ("centers", "targets") + (() if self.class_prior is None else ("log_prior",)),
         )
 
     def _restore_method(self, run):
         run.tensors["centers"] = torch.from_numpy(self.cluster_centers_.copy())
         run.values["init_used"] = self.init_used_
+        prior = continued_prior(self._log_prior(), self._log_prior_fitted)
+        if prior is not None:
+            run.tensors["log_prior"] = prior
 
     def _method_attributes(self, run):
         centers = run.tensors["centers"]
@@ -326,7 +322,7 @@ class SRKMeans(DeepClusterer):
         temperature, log_prior = attributes["temperature_"], attributes["_log_prior_fitted"]
 
         def assign(z):
-            z = _double(z)
+            z = in_float64(z)
             prior = None if log_prior is None else log_prior.to(z.device)
             return soft_assignments(z, centers.to(z.device), temperature, prior)
 
@@ -344,8 +340,3 @@ class SRKMeans(DeepClusterer):
         n_used = int((changed.pop("weights_of_batch") > 0.5 / len(rows)).sum())
         changed["record"] = stream_record(state["step"], losses, n_used_clusters=n_used)
         return changed
-
-
-def _double(z):
-    """Return `z` in float64; mps has none, so it moves to the CPU there."""
-    return z.cpu().double() if z.device.type == "mps" else z.double()

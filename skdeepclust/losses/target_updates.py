@@ -135,8 +135,10 @@ def closed_form_targets(
     return _log_closed_form(log_posterior, sharpness, balance, log_prior, log_mass).exp()
 
 
-def self_training_targets(log_posterior: Tensor, log_mass: Tensor | None = None) -> Tensor:
-    """Squared posterior over cluster frequency, ``q_ik ~ p_ik^2 / sum_i p_ik``.
+def self_training_targets(
+    log_posterior: Tensor, log_mass: Tensor | None = None, log_prior: Tensor | None = None
+) -> Tensor:
+    """Squared posterior over cluster frequency, ``q_ik ~ p_ik^2 d_k / sum_i p_ik``.
 
     The target of deep embedded clustering, which DEPICT's released code uses in place of the
     published ``p_ik / sqrt(sum_i p_ik)``. It sharpens; the published one only balances.
@@ -148,6 +150,9 @@ def self_training_targets(log_posterior: Tensor, log_mass: Tensor | None = None)
     log_mass : Tensor of shape (n_clusters,), default=None
         Logarithms of the column sums or means of ``p_ik`` over the whole data; None takes those
         of the rows given.
+    log_prior : Tensor of shape (n_clusters,), default=None
+        Logarithms ``log d_k`` of the prior proportions, an extension of this package; None
+        stands for equal ones.
 
     Returns
     -------
@@ -168,7 +173,7 @@ def self_training_targets(log_posterior: Tensor, log_mass: Tensor | None = None)
     """
     if log_mass is None:
         log_mass = torch.logsumexp(log_posterior, dim=0)
-    return torch.softmax(2 * log_posterior + _log_balance_factors(log_mass, 1.0, None), dim=1)
+    return torch.softmax(2 * log_posterior + _log_balance_factors(log_mass, 1.0, log_prior), dim=1)
 
 
 class ExactTargets(NamedTuple):

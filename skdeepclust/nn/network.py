@@ -65,6 +65,9 @@ class EmbeddingNetwork(nn.Module):
 
     Attributes
     ----------
+    head : Linear or None
+        Embedding to the logits of the clusters, for a method that has a classifier;
+        see :func:`add_head`.
     description : NetworkDescription or None
         What it was built from, when :func:`build_network` did it.
 
@@ -83,6 +86,7 @@ class EmbeddingNetwork(nn.Module):
         self.encoder = encoder
         self.decoder = decoder
         self.dropout = tuple(dropout)
+        self.head = None
         self.description = None
 
     def forward(self, rows):
@@ -93,6 +97,11 @@ class EmbeddingNetwork(nn.Module):
         rows = self.scaling(rows)
         embedding = self.encoder.corrupted(rows, self.dropout)
         return embedding, self.encoder.levels(rows), self.decoder(embedding)
+
+    @property
+    def has_learnt_embedding(self):
+        """Whether the embedding is more than the scaled rows."""
+        return any(True for _ in self.encoder.parameters())
 
     @property
     def is_trainable(self):
@@ -162,11 +171,33 @@ def rebuild_network(description, weights, *, own_encoder=None):
         if part.shape not in {(), description.row_shape}:
             raise ValueError(f"scaling of shape {tuple(part.shape)} does not fit the rows")
     network = build_network(description, scaling, own_encoder=own_encoder)
+    if "head.weight" in weights:
+        add_head(network, *weights["head.weight"].shape)
     try:
         network.load_state_dict(weights)
     except RuntimeError as error:
         raise ValueError(str(error)) from error
     return network.eval()
+
+
+def add_head(network, n_clusters, embedding_dim):
+    """Give `network` a linear head from the embedding to `n_clusters` logits, all zero.
+
+    Parameters
+    ----------
+    network : EmbeddingNetwork
+        Changed in place.
+    n_clusters : int
+        Number of logits.
+    embedding_dim : int
+        Width of the embedding.
+    """
+    like = network.scaling.shift
+    # Without drawing random weights, which would be overwritten.
+    head = nn.utils.skip_init(nn.Linear, embedding_dim, n_clusters, dtype=like.dtype)
+    nn.init.zeros_(head.weight)
+    nn.init.zeros_(head.bias)
+    network.head = head.to(like.device)
 
 
 def check_size(description, weights):

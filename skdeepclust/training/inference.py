@@ -25,6 +25,11 @@ def embedding_is_finite(network, rows, device):
     return bool(torch.isfinite(network(probe)).all())
 
 
+def in_float64(tensor):
+    """Return `tensor` in float64; mps has none, so it moves to the CPU there."""
+    return tensor.cpu().double() if tensor.device.type == "mps" else tensor.double()
+
+
 class ChunkedForward:
     """Apply a network, and what follows it, to chunks of constant shape.
 

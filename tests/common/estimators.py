@@ -13,7 +13,7 @@ from sklearn.datasets import make_blobs
 from skorch.callbacks import Callback
 from torch import nn
 
-from skdeepclust import DCN, SRKMeans
+from skdeepclust import DCN, DEPICT, MIADMClustering, SRKMeans
 from skdeepclust.pretraining import DenoisingAutoencoder
 
 N_FEATURES = 6
@@ -29,6 +29,8 @@ ESTIMATORS = [
     (DenoisingAutoencoder, {"max_epochs": 3}),
     (SRKMeans, {**_CLUSTERER, "warm_up_epochs": 2}),
     (DCN, _CLUSTERER),
+    (MIADMClustering, {**_CLUSTERER, "warm_up_epochs": 2}),
+    (DEPICT, {**_CLUSTERER, "warm_up_epochs": 2}),
 ]
 
 

@@ -249,7 +249,8 @@ def test_awkward_values_stay_finite(case, kind):
     assert np.isfinite(losses).all()
     if case.is_clusterer:
         np.testing.assert_array_equal(estimator.predict(X), estimator.labels_)
-        assert np.isfinite(estimator.cluster_centers_).all()
+        # Not every method has centres.
+        assert np.isfinite(getattr(estimator, "cluster_centers_", 0.0)).all()
         assert np.isfinite(estimator.score(X))
 
 
