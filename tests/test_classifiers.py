@@ -87,6 +87,9 @@ def test_objectives_are_those_of_the_posterior(blobs):
 def test_targets_are_those_of_the_method(name, blobs, monkeypatch):
     """The targets an epoch ends with are the method's update of the posterior it ends with."""
     X, y = blobs
+    # Unequal clusters, since the paper's DEPICT does nothing to balanced ones.
+    keep = (y > 1) | (np.arange(len(y)) % 3 == 0)
+    X, y = X[keep], y[keep]
     model, update = {
         "closed": (MIADMClustering(), lambda p: closed_form_targets(p, 2.0, 1.0)),
         "exact": (MIADMClustering(q_update="exact"), lambda p: exact_targets(p, 2.0, 1.0).targets),
@@ -124,12 +127,12 @@ def test_released_target_does_not_take_a_balance(blobs):
 def test_penalty_on_the_weights_makes_them_smaller(blobs):
     norms = [
         float(
-            _identity(MIADMClustering, l2_regularization=l2, lr=1e-2, max_epochs=10)
+            _identity(MIADMClustering, l2_regularization=l2, lr=0.1, max_epochs=20, tol=0)
             .fit(blobs[0])
             .net_.module_.head.weight.detach()
             .norm()
         )
-        for l2 in (0.0, 0.1)
+        for l2 in (0.0, 1.0)
     ]
     assert norms[1] < 0.8 * norms[0]
 
@@ -268,17 +271,16 @@ def test_batch_of_one_class_warns_and_a_shuffled_one_does_not(cls, blobs):
 @BOTH
 def test_sorted_stream_splits_the_class_that_comes_alone(cls):
     """What the warning says is what happens."""
-    X, y = make_blobs(800, centers=4, n_features=5, cluster_std=0.6, random_state=3)
+    X, y = make_blobs(800, centers=4, n_features=5, cluster_std=2.5, random_state=3)
     shuffled = np.random.default_rng(0).permutation(len(X))
     ends = {}
     for name, order in {"shuffled": shuffled, "sorted": np.argsort(y, kind="stable")}.items():
-        model = _identity(cls, lr=0.05, temperature=20.0).fit(X[shuffled[:200]])
+        model = _identity(cls, lr=0.05).fit(X[shuffled[:200]])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SortedStreamWarning)
             for _ in range(5):
                 for part in np.array_split(X[order], 20):
-                    for _ in range(5):
-                        model.partial_fit(part)
+                    model.partial_fit(part)
         ends[name] = normalized_mutual_info_score(y, model.predict(X))
-    assert ends["shuffled"] > 0.95
+    assert ends["shuffled"] > 0.9
     assert ends["sorted"] < ends["shuffled"] - 0.05

@@ -34,7 +34,13 @@ def scores_in(line):
 
 def test_every_example_is_tested_and_short():
     found = {path.stem for path in EXAMPLES.glob("*.py")}
-    assert found == {"cluster_digits", "pipeline_and_search", "resume_training", "stream_digits"}
+    assert found == {
+        "cluster_digits",
+        "pipeline_and_search",
+        "plot_mi_kmeans_link",
+        "resume_training",
+        "stream_digits",
+    }
     for path in EXAMPLES.glob("*.py"):
         assert len(path.read_text().splitlines()) <= 100, path.name
 
@@ -84,3 +90,17 @@ def test_resume_training(tmp_path, capsys, cut_after):
     assert "same labels: True" in out
     assert "same embedding, bit for bit: True" in out
     assert not checkpoint_file.exists()
+
+
+def test_plot_mi_kmeans_link(tmp_path, capsys):
+    picture = tmp_path / "link.png"
+    load_example("plot_mi_kmeans_link").main(picture, n_rounds=6)
+    lines = capsys.readouterr().out.splitlines()
+    for beginning in ("   Sum of both objectives", "   K-means"):
+        (line,) = [line for line in lines if line.startswith(beginning)]
+        left, right = line.partition(": ")[2].partition(". The")[0].split(", ")
+        assert float(left) == float(right)
+    falls = {line[3:16].strip(): float(line[16:]) for line in lines if line[-4:-2] in ("e-", "e+")}
+    assert falls["exact targets"] == 0
+    assert falls["closed form"] > 1e-4 and falls["mini-batches"] > 1e-4
+    assert picture.read_bytes().startswith(PNG_SIGNATURE)
