@@ -106,7 +106,7 @@ class DeepClassifier(DeepClusterer):
         return "labels" in run.tensors or "targets" in run.tensors
 
     def _restore_method(self, run):
-        run.values.update(init_used=self.init_used_, head_is_ready=True)
+        run.values["init_used"] = self.init_used_
         prior = self._prior()
         if isinstance(prior, torch.Tensor):
             run.tensors["log_prior"] = continued_prior(prior, self._log_prior_fitted)

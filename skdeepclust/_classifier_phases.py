@@ -99,7 +99,9 @@ class TargetPhase(ClassifierPhase):
         self.tol = tol
 
     def begin(self, run):
-        if not run.values.get("head_is_ready"):
+        head = run.network.head
+        if not (head.weight.any() or head.bias.any()):
+            # As it was built: there was no warm-up.
             start_head(run)
         if isinstance(self.prior, torch.Tensor):
             run.tensors["log_prior"] = prior_of_run(
@@ -187,7 +189,6 @@ def start_head(run):
     # All rows at their centres: any positive variance keeps the nearest mean.
     factor = 1 / variance if variance > 0 else 1.0
     _write_head(run.network.head, factor * centers, -0.5 * factor * centers.square().sum(dim=1))
-    run.values["head_is_ready"] = True
 
 
 def _write_head(head, weight, bias):

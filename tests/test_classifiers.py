@@ -156,8 +156,12 @@ def test_temperature_of_the_fit_stays_with_the_model(cls, blobs):
 
 
 @BOTH
-def test_restarts_keep_the_lowest_objective(cls, blobs):
-    model = _identity(cls, init="random", n_init=4, random_state=5).fit(blobs[0])
+@pytest.mark.parametrize("warm_up_epochs", [0, 2])
+def test_restarts_keep_the_lowest_objective(cls, warm_up_epochs, blobs):
+    model = _identity(
+        cls, init="random", n_init=4, warm_up_epochs=warm_up_epochs, random_state=5
+    ).fit(blobs[0])
+    assert len(np.unique(model.labels_)) == 4
     ends = {}
     for record in model.history_:
         if record["phase"] == "cluster":
