@@ -8,7 +8,7 @@ from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.frozen import FrozenEstimator
 from sklearn.mixture import GaussianMixture
 
-from skdeepclust import DCN, SRKMeans
+from skdeepclust import DCN, DEPICT, MIADMClustering, SRKMeans
 from skdeepclust.training.partition import first_partition
 
 from . import protocol
@@ -118,19 +118,36 @@ def _path_integral(problem, autoencoder, record):
 
 def sr_kmeans(problem):
     """SR-K-means, its settings chosen by the label-free score."""
+    return _from_chosen_start(problem, SRKMeans, protocol.SR_KMEANS, protocol.SR_KMEANS_CANDIDATES)
+
+
+def mi_adm(problem):
+    """MI-ADM, its settings chosen by the label-free score."""
+    return _from_chosen_start(
+        problem, MIADMClustering, protocol.MI_ADM, protocol.MI_ADM_CANDIDATES
+    )
+
+
+def depict(problem):
+    """DEPICT, its settings chosen by the label-free score."""
+    return _from_chosen_start(problem, DEPICT, protocol.DEPICT, protocol.DEPICT_CANDIDATES)
+
+
+def _from_chosen_start(problem, cls, settings, candidates):
+    """Fit `cls` with each of `candidates`, all from the chosen start; the score chooses."""
     autoencoder, record = problem.autoencoder()
     space, points = _selection_space(problem, autoencoder)
     scores = LabelFreeScores(points)
     starts, start_name = _first_partitions(problem, autoencoder, scores)
     tried = []
-    for candidate in protocol.SR_KMEANS_CANDIDATES:
-        model = SRKMeans(
+    for candidate in candidates:
+        model = cls(
             problem.n_clusters,
             pretrain=FrozenEstimator(autoencoder),
             image_shape=problem.image_shape,
             random_state=problem.seed,
             init=starts[start_name]["labels"],
-            **{**protocol.SR_KMEANS, **candidate},
+            **{**settings, **candidate},
         ).fit(problem.X)
         tried.append(
             {
@@ -146,7 +163,7 @@ def sr_kmeans(problem):
         entry["chosen"] = entry is chosen
     return Outcome(
         chosen["labels"],
-        {**protocol.SR_KMEANS, "init": start_name, **chosen["parameters"]},
+        {**settings, "init": start_name, **chosen["parameters"]},
         space,
         points,
         {
@@ -280,6 +297,8 @@ METHODS = {
     "short-ae+path-integral": short_autoencoder_path_integral,
     "chosen-start": chosen_start,
     "sr-kmeans": sr_kmeans,
+    "mi-adm": mi_adm,
+    "depict": depict,
     "dcn": dcn,
     "dcn+chosen-start": dcn_chosen_start,
     "umap+gmm": umap_gaussian_mixture,

@@ -29,6 +29,15 @@ SR_KMEANS_CANDIDATES = [
     {"entropy_regularization": "auto", "annealing": 0.85},
     {"entropy_regularization": "auto", "clustering_weight": 0.1},
 ]
+# Of the classifiers the learning rate decides how far they leave the first partition.
+MI_ADM = {"max_epochs": 15}
+MI_ADM_CANDIDATES = [{"lr": 1e-4}, {"lr": 1e-3}]
+DEPICT = {"max_epochs": 15}
+DEPICT_CANDIDATES = [
+    {"target": "released", "lr": 1e-4},
+    {"target": "released", "lr": 1e-3},
+    {"target": "paper", "lr": 1e-4},
+]
 SELECTION_SCORE = "modularity"
 # Distances of pixels say little, those of genes and sentence embeddings much: of vectors the
 # input is partitioned as well, and the score is taken in its graph.
