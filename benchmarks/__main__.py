@@ -1,4 +1,4 @@
-"""The command line: ``python -m benchmarks {accuracy,speed,memory,report}``."""
+"""The command line: ``python -m benchmarks {accuracy,imbalance,speed,memory,report}``."""
 
 import argparse
 import importlib
@@ -6,6 +6,7 @@ import sys
 
 COMMANDS = {
     "accuracy": "cluster quality in cells of (method, data set, seed)",
+    "imbalance": "what a prior of the cluster proportions does",
     "speed": "ratios to bare loops and to other packages",
     "memory": "peak memory of fit",
     "report": "write RESULTS.md from the stored results",

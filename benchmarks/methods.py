@@ -123,9 +123,7 @@ def sr_kmeans(problem):
 
 def mi_adm(problem):
     """MI-ADM, its settings chosen by the label-free score."""
-    return _from_chosen_start(
-        problem, MIADMClustering, protocol.MI_ADM, protocol.MI_ADM_CANDIDATES
-    )
+    return _from_chosen_start(problem, MIADMClustering, protocol.MI_ADM, protocol.MI_ADM_CANDIDATES)
 
 
 def depict(problem):

@@ -26,6 +26,7 @@ def run(arguments):
         "# Results\n\nMade by `python -m benchmarks report` from the files in `results/`; "
         "do not edit.",
         *(accuracy_section(arguments.results, data) for data in LOADERS),
+        imbalance_section(read_json(arguments.results / "imbalance.json") or {}),
         speed_section(read_json(arguments.results / "speed.json") or {}),
         memory_section(read_json(arguments.results / "memory.json") or {}),
     ]
@@ -107,6 +108,32 @@ def _tried(cells):
         "",
         *table(header, rows),
     ]
+
+
+def imbalance_section(results):
+    """Return the tables of the priors, one a data set."""
+    lines = [
+        "## Imbalanced classes",
+        "",
+        "A given prior holds the true proportions, of which the largest goes to the largest "
+        "cluster of the start, and so on. All rows of a table share autoencoder and start, "
+        "k-means, of each seed.",
+    ]
+    header = ["method / prior", "ACC", "NMI", "ARI", "clusters used", "seeds"]
+    for data, seeds in results.items():
+        cells = [seed["cells"] for seed in seeds.values()]
+        rows = [
+            [
+                name,
+                *(spread([cell[name][score] for cell in cells]) for score in ("acc", "nmi", "ari")),
+                _range([cell[name]["n_used_clusters"] for cell in cells]),
+                " ".join(seeds),
+            ]
+            for name in cells[0]
+        ]
+        lines += ["", f"{data}:", "", *table(header, rows)]
+        lines += _machines(seed["machine"] for seed in seeds.values())
+    return "\n".join(lines if results else [*lines[:1], "", NOT_RUN])
 
 
 def speed_section(results):
