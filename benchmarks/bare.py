@@ -3,9 +3,12 @@
 import torch
 
 from skdeepclust.losses import (
+    closed_form_targets,
     hard_kmeans_batch_loss,
+    log_posterior,
     multilevel_reconstruction_loss,
     nearest_centers,
+    self_training_targets,
     soft_assignments,
     soft_kmeans_batch_loss,
     summed_reconstruction_loss,
@@ -121,6 +124,32 @@ class BareDCN(BareLoop):
 
     def refresh(self):
         self.labels = nearest_centers(self.embed().double(), self.centers)
+
+
+class BareClassifier(BareLoop):
+    """MI-ADM or DEPICT: targets fixed in an epoch and refreshed after it."""
+
+    def __init__(self, X, network, centers, batch_size, lr, is_depict):
+        self.is_depict = is_depict
+        super().__init__(X, network, centers, batch_size, lr)
+
+    def loss(self, rows, index):
+        embedding, levels, reconstructions = self.network.denoise(rows)
+        levels = levels[: len(reconstructions)]
+        weights = [1.0] + [_HIDDEN_WEIGHT] * (len(reconstructions) - 1)
+        reconstruction = multilevel_reconstruction_loss(reconstructions, levels, weights)
+        head = self.network.head
+        log_p = log_posterior(embedding, head.weight, head.bias)
+        return reconstruction - (self.targets[index] * log_p).sum() / len(rows)
+
+    @torch.inference_mode()
+    def refresh(self):
+        head = self.network.head
+        log_p = log_posterior(self.embed().double(), head.weight.double(), head.bias.double())
+        if self.is_depict:
+            self.targets = self_training_targets(log_p).float()
+        else:
+            self.targets = closed_form_targets(log_p, sharpness=2.0, balance=1.0).float()
 
 
 @torch.inference_mode()

@@ -8,7 +8,7 @@ from .data import LOADERS
 from .memory import INITS
 from .memory import METHODS as MEMORY_METHODS
 from .methods import METHODS
-from .speed import measurement_names
+from .speed import CLASSIFIERS, measurement_names
 from .storage import RESULTS, cell_path, read_json
 
 NOT_RUN = "not run"
@@ -176,9 +176,14 @@ def _speed_row(name, part, comparison):
 
 
 def _speed_goal(name, part):
-    kind, _, network = name.split("/") if name.count("/") == 2 else (name, "", "")
+    kind, method, network = name.split("/") if name.count("/") == 2 else (name, "", "")
+    if kind == "epoch" and method in CLASSIFIERS:
+        goal = protocol.MAX_EPOCH_RATIO_OF_CLASSIFIERS.get(network)
+        return "" if goal is None else f"<= {goal:.2f}"
     if kind == "epoch":
         return f"<= {protocol.MAX_EPOCH_RATIO[network]:.2f}"
+    if kind == "refresh" and network in protocol.MAX_EPOCH_RATIO_OF_CLASSIFIERS:
+        return f"<= {protocol.MAX_REFRESH_RATIO:.2f}"
     if kind == "predict" and part == "same chunks":
         return f"<= {protocol.MAX_PREDICT_RATIO:.2f}"
     return ""

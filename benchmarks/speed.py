@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from .machine import describe_machine
-from .speed_epochs import epoch_ratio
+from .speed_epochs import epoch_ratio, refresh_ratio
 from .speed_estimators import (
     clustpy_ratio,
     mini_batch_kmeans_ratios,
@@ -18,12 +18,17 @@ from .speed_estimators import (
 from .speed_networks import NETWORKS
 from .storage import RESULTS, plain, read_json, write_json
 
-METHODS = ("sr-kmeans", "dcn")
+CENTER_METHODS = ("sr-kmeans", "dcn")
+CLASSIFIERS = ("mi-adm", "depict")
+METHODS = CENTER_METHODS + CLASSIFIERS
 _OF_NETWORKS = {
     "epoch": epoch_ratio,
+    "refresh": refresh_ratio,
     "predict": predict_ratios,
     "partial-fit": partial_fit_ratios,
 }
+# The others have no targets of a classifier, or no bare counterpart was written.
+_METHODS_OF_PART = {"refresh": CLASSIFIERS, "partial-fit": CENTER_METHODS}
 PARTS = (*_OF_NETWORKS, "mini-batch-k-means", "clustpy")
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
@@ -62,10 +67,10 @@ def measurement_names(networks=NETWORKS, methods=METHODS, parts=PARTS):
         for network in networks
         for method in methods
         for part in parts
-        if part in _OF_NETWORKS
+        if part in _OF_NETWORKS and method in _METHODS_OF_PART.get(part, METHODS)
     ]
     if "mini-batch-k-means" in parts:
-        names += [f"mini-batch-k-means/{method}" for method in methods]
+        names += [f"mini-batch-k-means/{m}" for m in methods if m in CENTER_METHODS]
     return names + (["clustpy/dcn"] if "clustpy" in parts else [])
 
 

@@ -3,8 +3,9 @@
 import torch
 from skorch.callbacks import Callback
 
+from .bare import forward_in_batches
 from .speed_networks import bare_loop, make_estimator
-from .timing import Seconds, compare
+from .timing import Seconds, compare, time_in_turn
 
 
 class BetweenEpochs(Callback):
@@ -54,3 +55,26 @@ def epoch_ratio(X, network_name, method, n_runs):
     estimator.fit(X)
     n_rows, n_features = X.shape
     return compare(ours[1:], bare[1 : len(ours)], n_rows=n_rows, n_features=n_features)
+
+
+def refresh_ratio(X, network_name, method, n_runs):
+    """Return the refresh of a classifier's targets against one bare forward pass of all rows."""
+    tensor = torch.from_numpy(X)
+    seconds = {}
+
+    def time_refresh(net):
+        if seconds:
+            return
+        run = net.run_
+        run.network.eval()
+        alternatives = {
+            "refresh": lambda: run.phase._refresh(run),
+            "forward": lambda: forward_in_batches(run.network, tensor, run.chunk_rows),
+        }
+        seconds.update(time_in_turn(alternatives, n_runs))
+        run.network.train()
+
+    make_estimator(method, network_name, max_epochs=1, callbacks=[BetweenEpochs(time_refresh)]).fit(
+        X
+    )
+    return compare(seconds["refresh"], seconds["forward"], n_rows=len(X))

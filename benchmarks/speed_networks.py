@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import torch
 
-from skdeepclust import DCN, SRKMeans
+from skdeepclust import DCN, DEPICT, MIADMClustering, SRKMeans
 
-from .bare import BareDCN, BareSRKMeans
+from .bare import BareClassifier, BareDCN, BareSRKMeans
 
 N_CLUSTERS = 10
 BATCH_SIZE = 256
@@ -27,7 +27,12 @@ NETWORKS = {
     "64-64-10": Widths(64, (64,)),
 }
 
-_ESTIMATORS = {"sr-kmeans": SRKMeans, "dcn": DCN}
+_ESTIMATORS = {
+    "sr-kmeans": SRKMeans,
+    "dcn": DCN,
+    "mi-adm": MIADMClustering,
+    "depict": DEPICT,
+}
 
 
 def make_estimator(method, network, **parameters):
@@ -35,7 +40,7 @@ def make_estimator(method, network, **parameters):
 
     It starts from given centres, because finding some is no part of what is timed.
     """
-    if method == "sr-kmeans":
+    if method != "dcn":
         # The joint phase is what is timed.
         parameters = {"warm_up_epochs": 0, **parameters}
     widths = NETWORKS[network]
@@ -61,4 +66,6 @@ def bare_loop(X, estimator, network, centers, temperature):
     common = (torch.from_numpy(X), network, centers.clone(), BATCH_SIZE, estimator.lr)
     if isinstance(estimator, DCN):
         return BareDCN(*common)
+    if isinstance(estimator, (MIADMClustering, DEPICT)):
+        return BareClassifier(*common, is_depict=isinstance(estimator, DEPICT))
     return BareSRKMeans(*common, temperature, estimator.clustering_weight)
