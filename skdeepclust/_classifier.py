@@ -11,7 +11,6 @@ from ._classifier_phases import (
     HeadWarmUpPhase,
     TargetPhase,
     posterior_of_head,
-    reorder_head,
     update_stream,
 )
 from .base import COMMON_CONSTRAINTS, DeepClusterer
@@ -136,10 +135,10 @@ class DeepClassifier(DeepClusterer):
         return lambda z: read(z).exp()
 
     def _n_fitted_clusters(self):
-        return self.net_.module_.head.out_features
+        return len(self.net_.module_.head.bias)
 
     def _reorder(self, run, order):
-        reorder_head(run.network.head, order)
+        run.network.head.reorder(order)
         run.tensors["targets"] = run.tensors["targets"][:, order]
         for name in ("mass", "marginal", "log_prior"):
             if name in run.tensors:

@@ -14,8 +14,8 @@ from .training.streaming import step_size, stream_steps
 
 # The adaptive prior is so much of the uniform one. Without it nothing would resist a collapse.
 _UNIFORM_SHARE = 0.1
-# Logarithm of the proportion that a cluster without rows begins with.
-_LOG_PROPORTION_OF_EMPTY = -30.0
+# The variance within the clusters counts as at least this share of that between the centres.
+_LEAST_SHARE_WITHIN = 0.05
 
 
 class ClassifierPhase(Phase):
@@ -172,9 +172,10 @@ def start_head(run):
     likely in the cluster of the nearest mean, and as sure of it as the clusters lie apart.
     """
     labels = run.tensors["labels"]
-    n_clusters = run.network.head.out_features
+    head = run.network.head
+    n_clusters, width = head.weight.shape
     embedded = EmbeddedRows(run)
-    sums = torch.zeros(n_clusters, run.network.head.in_features, dtype=torch.float64)
+    sums = torch.zeros(n_clusters, width, dtype=torch.float64)
     for start, stop, z in embedded:
         sums.index_add_(0, labels[start:stop], z)
     counts = torch.bincount(labels, minlength=n_clusters)
@@ -185,21 +186,21 @@ def start_head(run):
     for start, stop, z in embedded:
         distances = squared_distances(z, centers)
         squares += float(distances.gather(1, labels[start:stop].unsqueeze(1)).sum())
-    variance = squares / (len(labels) * centers.shape[1])
-    # All rows at their centres: any positive variance keeps the nearest mean.
+    # Rows at their centres would make the classifier endlessly sure.
+    spread = float((centers - sums.sum(dim=0) / len(labels)).square().sum(dim=1).mean())
+    variance = max(squares / len(labels), _LEAST_SHARE_WITHIN * spread) / centers.shape[1]
+    # All rows equal: any positive variance will do.
     factor = 1 / variance if variance > 0 else 1.0
-    _write_head(run.network.head, factor * centers, -0.5 * factor * centers.square().sum(dim=1))
+    if not run.network.has_learnt_embedding:
+        head.set_scale(*_mean_and_deviation(embedded, len(labels)))
+    head.write(factor * centers, -0.5 * factor * centers.square().sum(dim=1))
 
 
-def _write_head(head, weight, bias):
-    with torch.no_grad():
-        head.weight.copy_(weight)
-        head.bias.copy_(bias)
-
-
-def reorder_head(head, order):
-    """Renumber the clusters of `head`: new id ``i`` is old id ``order[i]``."""
-    _write_head(head, head.weight[order].clone(), head.bias[order].clone())
+def _mean_and_deviation(embedded, n_rows):
+    """Return the mean and the standard deviation of each column of the embedding."""
+    mean = embedded.mean()
+    squares = sum((z - mean).square().sum(dim=0) for _, _, z in embedded)
+    return mean, (squares / n_rows).sqrt()
 
 
 def update_stream(estimator, phase, rows, state):

@@ -279,7 +279,7 @@ def test_sorted_stream_splits_the_class_that_comes_alone(cls):
     shuffled = np.random.default_rng(0).permutation(len(X))
     ends = {}
     for name, order in {"shuffled": shuffled, "sorted": np.argsort(y, kind="stable")}.items():
-        model = _identity(cls, lr=0.05).fit(X[shuffled[:200]])
+        model = _identity(cls, lr=0.3).fit(X[shuffled[:200]])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SortedStreamWarning)
             for _ in range(5):

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from .encoders import StagedEncoder, conv_autoencoder, initialise_weights, mlp_autoencoder
+from .head import LinearHead
 from .scaling import InputScaling
 
 # Multiplications in a chunk up to which its call costs as much as its arithmetic, and in a row
@@ -65,7 +66,7 @@ class EmbeddingNetwork(nn.Module):
 
     Attributes
     ----------
-    head : Linear or None
+    head : LinearHead or None
         Embedding to the logits of the clusters, for a method that has a classifier;
         see :func:`add_head`.
     description : NetworkDescription or None
@@ -171,8 +172,8 @@ def rebuild_network(description, weights, *, own_encoder=None):
         if part.shape not in {(), description.row_shape}:
             raise ValueError(f"scaling of shape {tuple(part.shape)} does not fit the rows")
     network = build_network(description, scaling, own_encoder=own_encoder)
-    if "head.weight" in weights:
-        add_head(network, *weights["head.weight"].shape)
+    if "head.scaled_weight" in weights:
+        add_head(network, *weights["head.scaled_weight"].shape)
     try:
         network.load_state_dict(weights)
     except RuntimeError as error:
@@ -193,11 +194,7 @@ def add_head(network, n_clusters, embedding_dim):
         Width of the embedding.
     """
     like = network.scaling.shift
-    # Without drawing random weights, which would be overwritten.
-    head = nn.utils.skip_init(nn.Linear, embedding_dim, n_clusters, dtype=like.dtype)
-    nn.init.zeros_(head.weight)
-    nn.init.zeros_(head.bias)
-    network.head = head.to(like.device)
+    network.head = LinearHead(n_clusters, embedding_dim, like.dtype).to(like.device)
 
 
 def check_size(description, weights):
