@@ -187,6 +187,17 @@ def test_frozen_pretraining_gets_no_head(cls, blobs):
 
 
 @BOTH
+def test_unit_of_the_rows_does_not_matter(cls, blobs):
+    X, _ = blobs
+    far = X * 1e9 + 1e10
+    plain = _identity(cls, lr=0.05, temperature=30.0).fit(X)
+    scaled = _identity(cls, lr=0.05, temperature=30.0).fit(far)
+    probabilities = plain.predict_proba(X)
+    assert 0.3 < probabilities.max(axis=1).mean() < 0.99
+    np.testing.assert_allclose(scaled.predict_proba(far), probabilities, atol=1e-4)
+
+
+@BOTH
 def test_unused_clusters_come_last(cls):
     X, y = make_blobs(60, centers=[[0, 0], [9, 9]], cluster_std=0.3, random_state=0)
     labels = np.where(y == 0, 1, 3)
