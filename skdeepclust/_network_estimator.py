@@ -199,6 +199,8 @@ class NetworkEstimator(
                 dtype_name = str(rows.dtype).removeprefix("torch.")
                 check_finite(block, dtype_name, type(self).__name__)
             statistics.update(block.reshape(len(block), -1))
+        # The later passes of this fit need not look again.
+        rows.may_be_nonfinite = False
         return statistics
 
     def _forward(self, X, then=None):
