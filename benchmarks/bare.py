@@ -73,6 +73,13 @@ class BareLoop:
         return torch.cat([self.network(rows) for rows in self.X.split(_REFRESH_ROWS)])
 
 
+def _denoised(network, rows):
+    """Return the noisy embedding of `rows` and the reconstruction loss."""
+    embedding, levels, reconstructions = network.denoise(rows)
+    weights = [1.0] + [_HIDDEN_WEIGHT] * (len(levels) - 1)
+    return embedding, multilevel_reconstruction_loss(reconstructions, levels, weights)
+
+
 class BareSRKMeans(BareLoop):
     """SR-K-means: assignments and centres fixed in an epoch, both refreshed after it."""
 
@@ -83,9 +90,7 @@ class BareSRKMeans(BareLoop):
         super().__init__(X, network, centers, batch_size, lr)
 
     def loss(self, rows, index):
-        embedding, levels, reconstructions = self.network.denoise(rows)
-        weights = [1.0] + [_HIDDEN_WEIGHT] * (len(levels) - 1)
-        reconstruction = multilevel_reconstruction_loss(reconstructions, levels, weights)
+        embedding, reconstruction = _denoised(self.network, rows)
         clustering = soft_kmeans_batch_loss(
             embedding, self.targets[index], self.fixed_centers, self.weight, self.mean
         )
@@ -134,10 +139,7 @@ class BareClassifier(BareLoop):
         super().__init__(X, network, centers, batch_size, lr)
 
     def loss(self, rows, index):
-        embedding, levels, reconstructions = self.network.denoise(rows)
-        levels = levels[: len(reconstructions)]
-        weights = [1.0] + [_HIDDEN_WEIGHT] * (len(reconstructions) - 1)
-        reconstruction = multilevel_reconstruction_loss(reconstructions, levels, weights)
+        embedding, reconstruction = _denoised(self.network, rows)
         head = self.network.head
         log_p = log_posterior(embedding, head.weight, head.bias)
         return reconstruction - (self.targets[index] * log_p).sum() / len(rows)

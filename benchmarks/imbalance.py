@@ -8,6 +8,7 @@ import torch
 from sklearn.frozen import FrozenEstimator
 
 from skdeepclust import DEPICT, MIADMClustering, SRKMeans
+from skdeepclust._class_prior import matched_by_size
 from skdeepclust.datasets import fetch_mnist
 from skdeepclust.losses import (
     critical_temperature,
@@ -91,9 +92,8 @@ def measure(X, y, seed, pretraining):
     proportions = np.unique(y, return_counts=True)[1] / len(y)
     n_clusters = len(proportions)
     start = first_partition(embedding, n_clusters, "k-means++", random_state=seed).labels
-    # The proportions are known, not whose they are: the largest goes to the largest cluster.
-    order = np.argsort(np.argsort(-np.bincount(start, minlength=n_clusters), kind="stable"))
-    given = np.sort(proportions)[::-1][order]
+    # The proportions are known, not whose they are.
+    given = matched_by_size(torch.from_numpy(proportions), torch.from_numpy(start)).numpy()
     labels = {"start / none": start}
     common = {
         "pretrain": FrozenEstimator(autoencoder),
@@ -101,10 +101,10 @@ def measure(X, y, seed, pretraining):
         "random_state": seed,
         **_TRAINING,
     }
-    for cls, method in ((MIADMClustering, "MIADMClustering"), (DEPICT, "DEPICT")):
+    for cls in (MIADMClustering, DEPICT):
         for prior_name, prior in (("uniform", None), ("given", given), ("adaptive", "adaptive")):
             model = cls(n_clusters, class_prior=prior, **_update_of(cls, prior), **common)
-            labels[f"{method} / {prior_name}"] = model.fit(X).labels_
+            labels[f"{cls.__name__} / {prior_name}"] = model.fit(X).labels_
     for prior_name, prior in (("uniform", None), ("given", given)):
         model = SRKMeans(n_clusters, class_prior=prior, **common)
         labels[f"SRKMeans / {prior_name}"] = model.fit(X).labels_

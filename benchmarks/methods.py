@@ -211,11 +211,9 @@ def dcn(problem):
 
 def dcn_chosen_start(problem):
     """DCN from the start of SR-K-means."""
-    autoencoder, record = problem.autoencoder()
-    _, points = _selection_space(problem, autoencoder)
-    starts, name = _first_partitions(problem, autoencoder, LabelFreeScores(points))
-    outcome = _dcn(problem, autoencoder, record, init=starts[name]["labels"])
-    outcome.parameters = {**outcome.parameters, "init": name}
+    start = chosen_start(problem)
+    outcome = _dcn(problem, *problem.autoencoder(), init=start.labels)
+    outcome.parameters = {**outcome.parameters, **start.parameters}
     return outcome
 
 

@@ -35,11 +35,14 @@ def prior_of_run(log_prior, run, *, is_ordered):
         return run.tensors.get("log_prior", log_prior)
     if is_ordered:
         return log_prior
-    sizes = torch.bincount(run.tensors["labels"], minlength=len(log_prior))
-    matched = torch.empty_like(log_prior)
-    matched[torch.argsort(sizes, descending=True, stable=True)] = log_prior.sort(
-        descending=True
-    ).values
+    return matched_by_size(log_prior, run.tensors["labels"])
+
+
+def matched_by_size(prior, labels):
+    """Return the values of `prior` so that the largest stands at the largest cluster, and so on."""
+    sizes = torch.bincount(labels, minlength=len(prior))
+    matched = torch.empty_like(prior)
+    matched[torch.argsort(sizes, descending=True, stable=True)] = prior.sort(descending=True).values
     return matched
 
 

@@ -135,7 +135,7 @@ class DeepClassifier(DeepClusterer):
         return lambda z: read(z).exp()
 
     def _n_fitted_clusters(self):
-        return len(self.net_.module_.head.bias)
+        return len(self.net_.module_.head.scaled_bias)
 
     def _reorder(self, run, order):
         run.network.head.reorder(order)

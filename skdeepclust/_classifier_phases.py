@@ -181,26 +181,21 @@ def start_head(run):
     counts = torch.bincount(labels, minlength=n_clusters)
     is_empty = counts == 0
     centers = sums / counts.clamp(min=1).unsqueeze(1)
-    centers[is_empty] = sums.sum(dim=0) / len(labels)
+    mean = sums.sum(dim=0) / len(labels)
+    centers[is_empty] = mean
     squares = 0.0
     for start, stop, z in embedded:
         distances = squared_distances(z, centers)
         squares += float(distances.gather(1, labels[start:stop].unsqueeze(1)).sum())
     # Rows at their centres would make the classifier endlessly sure.
-    spread = float((centers - sums.sum(dim=0) / len(labels)).square().sum(dim=1).mean())
+    spread = float((centers - mean).square().sum(dim=1).mean())
     variance = max(squares / len(labels), _LEAST_SHARE_WITHIN * spread) / centers.shape[1]
     # All rows equal: any positive variance will do.
     factor = 1 / variance if variance > 0 else 1.0
     if not run.network.has_learnt_embedding:
-        head.set_scale(*_mean_and_deviation(embedded, len(labels)))
+        squares_of_columns = sum((z - mean).square().sum(dim=0) for _, _, z in embedded)
+        head.set_scale(mean, (squares_of_columns / len(labels)).sqrt())
     head.write(factor * centers, -0.5 * factor * centers.square().sum(dim=1))
-
-
-def _mean_and_deviation(embedded, n_rows):
-    """Return the mean and the standard deviation of each column of the embedding."""
-    mean = embedded.mean()
-    squares = sum((z - mean).square().sum(dim=0) for _, _, z in embedded)
-    return mean, (squares / n_rows).sqrt()
 
 
 def update_stream(estimator, phase, rows, state):
