@@ -47,8 +47,8 @@ def _usps(name):
     return Data(name, usps.data, usps.target, usps.image_shape)
 
 
-def _mnist_test(name):
-    mnist = fetch_mnist(subset="test")
+def _mnist(name):
+    mnist = fetch_mnist(subset="test" if name == "mnist-test" else "all")
     return Data(name, mnist.data, mnist.target, mnist.image_shape)
 
 
@@ -76,7 +76,8 @@ def _vectors_of(file_name):
 
 LOADERS = {
     "usps": _usps,
-    "mnist-test": _mnist_test,
+    "mnist-test": _mnist,
+    "mnist": _mnist,
     "digits": _digits,
     "pbmc68k": _vectors_of("pbmc68k_reduced.npz"),
     "text20": _vectors_of("text_embeddings.npz"),

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
-from sklearn.cluster import AgglomerativeClustering, KMeans
+from sklearn.cluster import KMeans
 from sklearn.frozen import FrozenEstimator
 from sklearn.mixture import GaussianMixture
 
@@ -94,51 +94,51 @@ def autoencoder_kmeans(problem):
 
 def autoencoder_ward(problem):
     """Ward's agglomeration of the embedding that SR-K-means starts from."""
-    return _on_embedding(problem, AgglomerativeClustering(problem.n_clusters), {"linkage": "ward"})
+    return _named_partition(problem, "ward", *problem.autoencoder())
 
 
 def autoencoder_path_integral(problem):
     """Path-integral agglomeration of the embedding that SR-K-means starts from."""
-    return _path_integral(problem, *problem.autoencoder())
+    return _named_partition(problem, "path-integral", *problem.autoencoder())
 
 
 def short_autoencoder_path_integral(problem):
     """Path-integral agglomeration after a short pretraining, to show what its length does."""
-    return _path_integral(problem, *problem.autoencoder(**protocol.SHORT_AUTOENCODER))
+    short = problem.autoencoder(**protocol.SHORT_AUTOENCODER)
+    return _named_partition(problem, "path-integral", *short)
 
 
-def _path_integral(problem, autoencoder, record):
+def _named_partition(problem, name, autoencoder, record):
     embedding = autoencoder.transform(problem.X)
-    found = first_partition(
-        embedding, problem.n_clusters, "path-integral", random_state=problem.seed
-    )
+    found = first_partition(embedding, problem.n_clusters, name, random_state=problem.seed)
     details = {"pretraining": record, "epochs": {"pretrain": record["epochs"]}}
     return Outcome(found.labels, {}, "pretrained embedding", embedding, details)
 
 
 def sr_kmeans(problem):
     """SR-K-means, its settings chosen by the label-free score."""
-    return _from_chosen_start(problem, SRKMeans, protocol.SR_KMEANS, protocol.SR_KMEANS_CANDIDATES)
+    return _from_chosen_start(problem, "sr-kmeans", SRKMeans)
 
 
 def mi_adm(problem):
     """MI-ADM, its settings chosen by the label-free score."""
-    return _from_chosen_start(problem, MIADMClustering, protocol.MI_ADM, protocol.MI_ADM_CANDIDATES)
+    return _from_chosen_start(problem, "mi-adm", MIADMClustering)
 
 
 def depict(problem):
     """DEPICT, its settings chosen by the label-free score."""
-    return _from_chosen_start(problem, DEPICT, protocol.DEPICT, protocol.DEPICT_CANDIDATES)
+    return _from_chosen_start(problem, "depict", DEPICT)
 
 
-def _from_chosen_start(problem, cls, settings, candidates):
-    """Fit `cls` with each of `candidates`, all from the chosen start; the score chooses."""
+def _from_chosen_start(problem, method, cls):
+    """Fit `cls` with each candidate of the protocol from the chosen start; the score chooses."""
+    settings = protocol.settings_of(method, problem.data_name)
     autoencoder, record = problem.autoencoder()
     space, points = _selection_space(problem, autoencoder)
     scores = LabelFreeScores(points)
     starts, start_name = _first_partitions(problem, autoencoder, scores)
     tried = []
-    for candidate in candidates:
+    for candidate in protocol.candidates_of(method, problem.data_name):
         model = cls(
             problem.n_clusters,
             pretrain=FrozenEstimator(autoencoder),
@@ -218,13 +218,14 @@ def dcn_chosen_start(problem):
 
 
 def _dcn(problem, autoencoder, record, **init):
+    settings = protocol.settings_of("dcn", problem.data_name)
     model = DCN(
         problem.n_clusters,
         pretrain=FrozenEstimator(autoencoder),
         image_shape=problem.image_shape,
         random_state=problem.seed,
         **init,
-        **protocol.DCN,
+        **settings,
     ).fit(problem.X)
     details = {
         "pretraining": record,
@@ -232,7 +233,7 @@ def _dcn(problem, autoencoder, record, **init):
         "stop_reason": model.stop_reason_,
     }
     embedding = autoencoder.transform(problem.X)
-    return Outcome(model.labels_, protocol.DCN, "pretrained embedding", embedding, details)
+    return Outcome(model.labels_, settings, "pretrained embedding", embedding, details)
 
 
 def umap_gaussian_mixture(problem):
