@@ -1,5 +1,13 @@
 """Clustering and reconstruction losses as pure functions of torch tensors."""
 
+from .activity_regularization import (
+    ActivityTerms,
+    activity_affinity,
+    activity_balance,
+    activity_coactivity,
+    activity_terms,
+    scaled_frobenius,
+)
 from .hard_kmeans import (
     hard_kmeans_batch_loss,
     nearest_centers,
@@ -14,6 +22,10 @@ from .mutual_information import (
     log_posterior,
     mi_adm_objective,
     mutual_information,
+)
+from .pseudo_supervision import (
+    pooled_log_probabilities,
+    pseudo_supervised_cross_entropy,
 )
 from .reconstruction import (
     multilevel_reconstruction_loss,
@@ -46,7 +58,12 @@ from .target_updates import (
 )
 
 __all__ = [
+    "ActivityTerms",
     "ExactTargets",
+    "activity_affinity",
+    "activity_balance",
+    "activity_coactivity",
+    "activity_terms",
     "closed_form_targets",
     "conditional_entropy",
     "critical_temperature",
@@ -63,8 +80,11 @@ __all__ = [
     "mutual_information",
     "nearest_centers",
     "penalized_soft_assignments",
+    "pooled_log_probabilities",
+    "pseudo_supervised_cross_entropy",
     "rescaled_soft_assignments",
     "rescaled_soft_kmeans_objective",
+    "scaled_frobenius",
     "self_training_targets",
     "soft_assignments",
     "soft_kmeans_batch_loss",
