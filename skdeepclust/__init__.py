@@ -6,6 +6,7 @@ __version__ = "0.1.0.dev0"
 
 # Resolved on first use, so that importing metrics or datasets does not import torch.
 _PUBLIC = {
+    "ACOLGARClustering": "skdeepclust.acol_gar",
     "DCN": "skdeepclust.dcn",
     "DEPICT": "skdeepclust.depict",
     "MIADMClustering": "skdeepclust.mi_adm",
@@ -15,7 +16,16 @@ _PUBLIC = {
 }
 _SUBMODULES = ("datasets", "exceptions", "metrics", "pretraining")
 
-__all__ = ["DCN", "DEPICT", "MIADMClustering", "SRKMeans", "__version__", "load", "show_versions"]
+__all__ = [
+    "DCN",
+    "DEPICT",
+    "ACOLGARClustering",
+    "MIADMClustering",
+    "SRKMeans",
+    "__version__",
+    "load",
+    "show_versions",
+]
 
 
 def __getattr__(name):

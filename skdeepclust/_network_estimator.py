@@ -361,6 +361,7 @@ def is_fitted_name(name):
         "_stream_buffer",
         "_log_prior_fitted",
         "_temperature_fitted",
+        "_readout_fitted",
     }
 
 

@@ -15,14 +15,22 @@ from sklearn.utils.validation import check_is_fitted
 from . import __version__
 from ._archive import NotStorableError, Packer, Unpacker, decoding, read_archive, write_archive
 from ._network_estimator import is_fitted_name, is_frozen
+from ._stored_networks import (
+    checked_description,
+    is_natural,
+    is_shape,
+    needs_transforms,
+    rebuild,
+    require,
+)
 from ._validation import open_rows
-from .nn.network import NetworkDescription, check_size, rebuild_network
 from .training.checkpoint import check_optimizer_state, optimizer_state
 from .training.seeds import isolated_torch_randomness
 from .training.streaming import RowBuffer
 
 # The only classes that a file can name.
 _ESTIMATORS = {
+    "ACOLGARClustering": "skdeepclust.acol_gar",
     "DCN": "skdeepclust.dcn",
     "DEPICT": "skdeepclust.depict",
     "DenoisingAutoencoder": "skdeepclust.pretraining.autoencoder",
@@ -30,17 +38,23 @@ _ESTIMATORS = {
     "SRKMeans": "skdeepclust.sr_kmeans",
 }
 # Parameters that may hold what only code can make; `load` takes it back.
-_USERS_PARAMETERS = ("encoder", "callbacks", "init", "pretrain")
+_USERS_PARAMETERS = ("encoder", "callbacks", "init", "pretrain", "transforms")
 _USERS = {"$": "user"}
 
-_ENCODERS = {"auto", "mlp", "conv", "identity", "own"}
-_SCALINGS = {"standard", "common", "range", None}
-_DTYPES = {"float16", "bfloat16", "float32", "float64"}
 # More rows in a pass were never chosen by any version.
 _MAX_CHUNK_ROWS = 4096
 
 
-def load(path, *, encoder=None, callbacks=None, init=None, pretrain=None, device="auto"):
+def load(
+    path,
+    *,
+    encoder=None,
+    callbacks=None,
+    init=None,
+    pretrain=None,
+    transforms=None,
+    device="auto",
+):
     """Return the estimator that :meth:`SRKMeans.save` and its like wrote to `path`.
 
     No code of the file is run: it names one of the estimators of this package and holds
@@ -60,13 +74,15 @@ def load(path, *, encoder=None, callbacks=None, init=None, pretrain=None, device
         `init` will do.
     pretrain : transformer or None, default=None
         For further fits, when `pretrain` held an encoder or callbacks of the user.
+    transforms : list of callable, default=None
+        The user's transformations, when an :class:`ACOLGARClustering` was fitted with some.
     device : str, default="auto"
         Where to put the network. ``"auto"`` is what the estimator's own `device` says, or the
         CPU where that device is missing.
 
     Returns
     -------
-    estimator : SRKMeans, DCN or DenoisingAutoencoder
+    estimator : SRKMeans or another estimator of this package
         With the parameters, the predictions and the state for `partial_fit` of the one that
         was saved. A `random_state` that is an instance comes back in the state it had.
 
@@ -91,7 +107,13 @@ def load(path, *, encoder=None, callbacks=None, init=None, pretrain=None, device
     3
     """
     document, tensors = read_archive(path, "model")
-    given = {"encoder": encoder, "callbacks": callbacks, "init": init, "pretrain": pretrain}
+    given = {
+        "encoder": encoder,
+        "callbacks": callbacks,
+        "init": init,
+        "pretrain": pretrain,
+        "transforms": transforms,
+    }
     given = {name: value for name, value in given.items() if value is not None}
     unpacker = _ModelUnpacker(path, tensors, device)
     estimator = unpacker.estimator(document.get("estimator"), given)
@@ -212,7 +234,7 @@ class _ModelUnpacker(Unpacker):
             parameters = self._parameters(cls, content["parameters"])
         with self._decoding("network"):
             network = content.get("network")
-            description = network and _description(self.unpack(network["description"]))
+            description = network and checked_description(self.unpack(network["description"]))
         own_encoder = self._take_given(parameters, description, given)
         with self._decoding("parameters"):
             estimator = cls(**parameters)
@@ -220,7 +242,8 @@ class _ModelUnpacker(Unpacker):
         with self._decoding("attributes"):
             estimator.__dict__.update(self._attributes(content))
         if description:
-            estimator.net_ = self._net(estimator, network, description, own_encoder)
+            own = own_encoder, given.get("transforms")
+            estimator.net_ = self._net(estimator, network, description, *own)
         with self._decoding("attributes"):
             _check_state(estimator)
         return estimator
@@ -228,7 +251,7 @@ class _ModelUnpacker(Unpacker):
     def check_all_used(self):
         """Raise when the file holds tensors that nothing refers to."""
         with self._decoding("weights"):
-            _require(self.used == set(self._tensors), "unknown tensors among them")
+            require(self.used == set(self._tensors), "unknown tensors among them")
 
     def _decoding(self, what):
         return decoding(self._path, what)
@@ -246,7 +269,7 @@ class _ModelUnpacker(Unpacker):
     def _parameters(self, cls, packed):
         """Return the stored parameters; the user's own are marked."""
         for name in packed:
-            _require(name in cls._get_param_names(), f"{cls.__name__} has no parameter {name!r}")
+            require(name in cls._get_param_names(), f"{cls.__name__} has no parameter {name!r}")
         return {
             name: _USERS if value == _USERS and name in _USERS_PARAMETERS else self.unpack(value)
             for name, value in packed.items()
@@ -262,6 +285,9 @@ class _ModelUnpacker(Unpacker):
             own_encoder = pretrain.estimator.encoder
         if has_own_network and (own_encoder is None or isinstance(own_encoder, str)):
             needed.add("encoder")
+        has_own_transforms = needs_transforms(description)
+        if has_own_transforms:
+            needed.add("transforms")
         missing = [name for name in _USERS_PARAMETERS if name in needed - set(given)]
         if missing:
             words = ", ".join(f"{name}=..." for name in missing)
@@ -275,6 +301,11 @@ class _ModelUnpacker(Unpacker):
                 f"load was given encoder, but {os.fspath(self._path)!r} holds a network with "
                 f"encoder={parameters.get('encoder')!r}; leave it out."
             )
+        if "transforms" in given and "transforms" not in needed:
+            raise ValueError(
+                f"load was given transforms, but {os.fspath(self._path)!r} holds a network with "
+                f"transforms={parameters['transforms']!r}; leave it out."
+            )
         parameters.update({name: given[name] for name in given if name != "encoder"})
         if parameters.get("encoder") is _USERS:
             parameters["encoder"] = given["encoder"]
@@ -284,31 +315,33 @@ class _ModelUnpacker(Unpacker):
         attributes = {}
         for name, value in content["attributes"].items():
             known = is_fitted_name(name) and not name.startswith("__") and name != "net_"
-            _require(known, f"unknown attribute {name!r}")
+            require(known, f"unknown attribute {name!r}")
             attributes[name] = self.unpack(value)
         if "output" in content:
             output = content["output"]
-            _require(
+            require(
                 all(type(part) in (str, type(None)) for pair in output.items() for part in pair),
                 "unknown output",
             )
             attributes["_sklearn_output_config"] = dict(output)
         return attributes
 
-    def _net(self, estimator, network, description, own_encoder):
+    def _net(self, estimator, network, description, own_encoder, own_transforms):
         with self._decoding("weights"):
             weights = self.unpack(network["weights"])
-            _require(all(isinstance(w, torch.Tensor) for w in weights.values()), "no tensors")
-            check_size(description, weights)
-        if own_encoder is None:
+            require(all(isinstance(w, torch.Tensor) for w in weights.values()), "no tensors")
+        given = {"encoder": own_encoder, "transforms": own_transforms}
+        given = [name for name, value in given.items() if value is not None]
+        if not given:
             with self._decoding("network"):
-                module = _rebuild(description, weights, None)
+                module = rebuild(description, weights)
         else:
             try:
-                module = _rebuild(description, weights, own_encoder)
+                module = rebuild(description, weights, own_encoder, own_transforms)
             except ValueError as error:
                 raise ValueError(
-                    f"encoder does not fit the weights in {os.fspath(self._path)!r}: {error}"
+                    f"{' or '.join(given)} does not fit the weights in "
+                    f"{os.fspath(self._path)!r}: {error}"
                 ) from error
         device = self._network_device(estimator)
         net = estimator._new_net(module.to(device), device)
@@ -331,29 +364,8 @@ class _ModelUnpacker(Unpacker):
 
 
 def _class_of(name):
-    _require(name in _ESTIMATORS, f"unknown class {name!r}")
+    require(name in _ESTIMATORS, f"unknown class {name!r}")
     return getattr(importlib.import_module(_ESTIMATORS[name]), name)
-
-
-def _description(fields):
-    """Return the network's description after checking each field."""
-    found = NetworkDescription(**fields)
-    _require(_is_shape(found.row_shape), "row_shape is no shape")
-    _require(found.encoder in _ENCODERS, "unknown encoder")
-    widths = found.hidden_dims
-    _require(type(widths) is tuple and all(map(_is_natural, widths)), "hidden_dims are no widths")
-    _require(_is_natural(found.embedding_dim), "embedding_dim is no size")
-    _require(type(found.bounded) is bool, "bounded is not true or false")
-    _require(found.scaling in _SCALINGS, "unknown scaling")
-    _require(type(found.dropout) is float and 0 <= found.dropout < 1, "dropout is no rate")
-    _require(found.dtype in _DTYPES, "unknown type")
-    return found
-
-
-def _rebuild(description, weights, own_encoder):
-    # Layers draw their first weights from the global generator, which is not to move.
-    with isolated_torch_randomness(0):
-        return rebuild_network(description, weights, own_encoder=copy.deepcopy(own_encoder))
 
 
 def _check_state(estimator):
@@ -362,59 +374,45 @@ def _check_state(estimator):
     if "net_" not in state and "_stream_buffer" not in state:
         return
     row_shape = state["_row_shape"]
-    _require(_is_shape(row_shape), "_row_shape is no shape")
+    require(is_shape(row_shape), "_row_shape is no shape")
     n_features = math.prod(row_shape)
-    _require(state["n_features_in_"] == n_features, "n_features_in_ and _row_shape differ")
+    require(state["n_features_in_"] == n_features, "n_features_in_ and _row_shape differ")
     if "feature_names_in_" in state:
-        _require(state["feature_names_in_"].shape == (n_features,), "names of other columns")
+        require(state["feature_names_in_"].shape == (n_features,), "names of other columns")
     if "_stream_buffer" in state:
         rows = state["_stream_buffer"].contents()
-        _require(rows.shape[1:] == row_shape, "rows of another shape are buffered")
+        require(rows.shape[1:] == row_shape, "rows of another shape are buffered")
     if "net_" in state:
         _check_fitted_state(estimator, state)
 
 
 def _check_fitted_state(estimator, state):
     network = estimator.net_.module_
-    _require(network.description.row_shape == state["_row_shape"], "shapes of rows differ")
-    _require(type(state["_chunk_rows"]) is int, "_chunk_rows is no number")
-    _require(0 < state["_chunk_rows"] <= _MAX_CHUNK_ROWS, "_chunk_rows is out of range")
-    _require(state["_dtype"] in ("keep", "float32"), "unknown _dtype")
+    require(network.description.row_shape == state["_row_shape"], "shapes of rows differ")
+    require(type(state["_chunk_rows"]) is int, "_chunk_rows is no number")
+    require(0 < state["_chunk_rows"] <= _MAX_CHUNK_ROWS, "_chunk_rows is out of range")
+    require(state["_dtype"] in ("keep", "float32"), "unknown _dtype")
     history = state["history_"]
-    _require(type(history) is list and all(type(r) is dict for r in history), "history_ is no list")
-    _require(type(state["n_iter_"]) is int, "n_iter_ is no number")
-    _require(type(state["stop_reason_"]) in (str, type(None)), "stop_reason_ is no text")
+    require(type(history) is list and all(type(r) is dict for r in history), "history_ is no list")
+    require(type(state["n_iter_"]) is int, "n_iter_ is no number")
+    require(type(state["stop_reason_"]) in (str, type(None)), "stop_reason_ is no text")
     stream = state["_stream_state"]
-    _require(type(stream["step"]) is int and type(stream["seed"]) is int, "_stream_state")
+    require(type(stream["step"]) is int and type(stream["seed"]) is int, "_stream_state")
     # A row of zeros goes all the way, so that parts that do not fit each other are told now.
     dtype = getattr(torch, network.description.dtype)
     with torch.inference_mode():
         device = estimator._current_device()
         embedding = network(torch.zeros(1, *state["_row_shape"], dtype=dtype, device=device))
-        _require(embedding.shape == (1, state["_embedding_dim"]), "_embedding_dim differs")
+        require(embedding.shape == (1, state["_embedding_dim"]), "_embedding_dim differs")
         if "cluster_centers_" in state or "labels_" in state:
             n_clusters = estimator._n_fitted_clusters()
             probabilities = estimator._assignment(state)(embedding)
-            _require(probabilities.shape == (1, n_clusters), "centres of another number")
-            tensors = [part for part in stream.values() if isinstance(part, torch.Tensor)]
-            _require(all(len(part) == n_clusters for part in tensors), "_stream_state")
+            require(probabilities.shape == (1, n_clusters), "centres of another number")
+            require(estimator._is_stream_state(stream, n_clusters), "_stream_state")
             labels = state["labels_"]
-            _require(labels.ndim == 1 and labels.dtype.kind == "i", "labels_ are no labels")
-
-
-def _is_shape(value):
-    return type(value) is tuple and len(value) in (1, 3) and all(map(_is_natural, value))
-
-
-def _is_natural(value):
-    return type(value) is int and value > 0
+            require(labels.ndim == 1 and labels.dtype.kind == "i", "labels_ are no labels")
 
 
 def _natural(value):
-    _require(_is_natural(value), f"{value!r} is no number of rows")
+    require(is_natural(value), f"{value!r} is no number of rows")
     return value
-
-
-def _require(condition, detail):
-    if not condition:
-        raise ValueError(detail)

@@ -354,6 +354,15 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
 
     # -- streams ---------------------------------------------------------------------------
 
+    def _is_stream_state(self, state, n_clusters):
+        """Whether what a file holds can be the state of a stream of `n_clusters` clusters."""
+        tensors = [part for part in state.values() if isinstance(part, torch.Tensor)]
+        return all(len(part) == n_clusters for part in tensors)
+
+    def _n_rows_to_start(self):
+        """Return how many rows a stream needs before it starts."""
+        return _START_ROWS_PER_CLUSTER * self.n_clusters
+
     def _buffer_or_start(self, X):
         """Keep the rows of `X`; start the clustering when there are enough."""
         buffer = getattr(self, "_stream_buffer", None)
@@ -363,7 +372,7 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
             rows = self._open_fitted_rows(X)
             described = {name: vars(self)[name] for name in DESCRIPTION if name in vars(self)}
         self._scan(rows)
-        grown = RowBuffer(_START_ROWS_PER_CLUSTER * self.n_clusters, buffer)
+        grown = RowBuffer(self._n_rows_to_start(), buffer)
         grown.add(rows)
         if grown.n_missing:
             self.__dict__.update({**described, "_stream_buffer": grown})

@@ -16,7 +16,7 @@ from .losses import (
 )
 from .pretraining import DenoisingAutoencoder
 from .training.first_partition import embed_sample, embedding_sample_size
-from .training.inference import ChunkedForward, in_float64
+from .training.inference import ChunkedForward, distances_in_float64
 from .training.phases import Phase
 from .training.restarts import with_restarts
 from .training.seeds import derive_seed
@@ -279,7 +279,7 @@ class DCN(DeepClusterer):
         """
         self._check_is_ready()
         centers = torch.from_numpy(self.cluster_centers_)
-        nearest = self._forward(X, lambda z: _distances(z, centers).amin(dim=1))
+        nearest = self._forward(X, lambda z: distances_in_float64(z, centers).amin(dim=1))
         return -float(nearest.mean())
 
     def _default_pretrainer(self):
@@ -321,7 +321,7 @@ class DCN(DeepClusterer):
 
     def _labelling(self, attributes):
         centers = torch.from_numpy(attributes["cluster_centers_"])
-        return lambda z: _distances(z, centers).argmin(dim=1)
+        return lambda z: distances_in_float64(z, centers).argmin(dim=1)
 
     def _reorder(self, run, order):
         run.tensors["centers"] = run.tensors["centers"][order]
@@ -347,14 +347,6 @@ class DCN(DeepClusterer):
         }
 
 
-def _distances(z, centers):
-    """Squared distances in float64."""
-    z = in_float64(z)
-    # The way by matrix products would cancel digits, and round by the place of a row.
-    mode = "donot_use_mm_for_euclid_dist"
-    return torch.cdist(z, centers.to(z.device), compute_mode=mode).square()
-
-
 def _absorb(tensors, embedding, index):
     """Give rows to their nearest centres, which move as running means."""
     centers = tensors["centers"]
@@ -371,7 +363,7 @@ def _all_labels(run, with_inertia=False):
     labels = torch.empty(len(run.rows), dtype=torch.int64)
     inertia = 0.0
     for start, stop, z in run.forward.chunks(run.rows):
-        distances, labels[start:stop] = _distances(z, centers).min(dim=1)
+        distances, labels[start:stop] = distances_in_float64(z, centers).min(dim=1)
         inertia += float(distances.sum())
     return (labels, inertia) if with_inertia else labels
 

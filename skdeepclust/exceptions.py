@@ -6,6 +6,7 @@ __all__ = [
     "ClusterCollapseWarning",
     "FileFormatError",
     "FitInterruptedWarning",
+    "PretextWarning",
     "SortedStreamWarning",
     "TrainingDivergedError",
 ]
@@ -39,6 +40,10 @@ class ClusterCollapseWarning(ConvergenceWarning):
 
 class FitInterruptedWarning(UserWarning):
     """Ctrl-C ended a fit; the estimator holds the state of the last finished epoch."""
+
+
+class PretextWarning(UserWarning):
+    """The transformations that a network learns to name may not lead it to the clusters."""
 
 
 class SortedStreamWarning(UserWarning):

@@ -191,6 +191,90 @@ def conv_autoencoder(row_shape, embedding_dim, *, bounded, bounded_output):
     return tuple(part.to(memory_format=torch.channels_last) for part in parts)
 
 
+def relu_mlp_encoder(row_shape, hidden_dims, embedding_dim, *, dropout):
+    """Return an MLP with ReLU after every layer, the last one included, and dropout between.
+
+    Parameters
+    ----------
+    row_shape : tuple of int
+        Shape of one row; images are flattened.
+    hidden_dims : sequence of int
+        Widths of the hidden layers.
+    embedding_dim : int
+        Width of the last layer.
+    dropout : float
+        Rate after each hidden layer.
+
+    Returns
+    -------
+    StagedEncoder
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skdeepclust.nn.encoders import relu_mlp_encoder
+    >>> relu_mlp_encoder((1, 4, 4), (8,), 5, dropout=0.2)(torch.zeros(3, 1, 4, 4)).shape
+    torch.Size([3, 5])
+    """
+    stages, width = [nn.Flatten()], int(torch.Size(row_shape).numel())
+    for hidden_dim in hidden_dims:
+        stages.append(nn.Sequential(nn.Linear(width, hidden_dim), nn.ReLU(), nn.Dropout(dropout)))
+        width = hidden_dim
+    stages.append(nn.Sequential(nn.Linear(width, embedding_dim), nn.ReLU()))
+    return StagedEncoder(stages)
+
+
+def relu_conv_encoder(row_shape, embedding_dim):
+    """Return the six-layer network of pseudo supervision for ``(C, H, W)`` images.
+
+    Two pairs of 3 x 3 convolutions of 32 and 64 maps, each pair followed by pooling that halves
+    the sides and by dropout of 0.2 and 0.3, then a wide layer; ReLU throughout.
+
+    Parameters
+    ----------
+    row_shape : tuple of int
+        ``(C, H, W)``.
+    embedding_dim : int
+        Width of the last layer.
+
+    Returns
+    -------
+    StagedEncoder
+
+    References
+    ----------
+    Learning Latent Representations in Neural Networks for Clustering through Pseudo Supervision
+    and Graph-based Activity Regularization, arXiv:1802.03063.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skdeepclust.nn.encoders import relu_conv_encoder
+    >>> relu_conv_encoder((1, 28, 28), 2048)(torch.zeros(2, 1, 28, 28)).shape
+    torch.Size([2, 2048])
+    """
+    channels, *sides = row_shape
+    stages = []
+    for n_maps, dropout in ((32, 0.2), (64, 0.3)):
+        # A side of one pixel cannot be halved.
+        pooled = [min(2, side) for side in sides]
+        stages.append(
+            nn.Sequential(
+                nn.Conv2d(channels, n_maps, 3, padding=1),
+                nn.ReLU(),
+                nn.Conv2d(n_maps, n_maps, 3, padding=1),
+                nn.ReLU(),
+                nn.MaxPool2d(pooled),
+                nn.Dropout(dropout),
+            )
+        )
+        channels = n_maps
+        sides = [side // pool for side, pool in zip(sides, pooled, strict=True)]
+    n_flat = channels * sides[0] * sides[1]
+    stages.append(nn.Sequential(nn.Flatten(), nn.Linear(n_flat, embedding_dim), nn.ReLU()))
+    return StagedEncoder(stages).to(memory_format=torch.channels_last)
+
+
 def initialise_weights(module, generator):
     """Draw Glorot-uniform weights and zero biases from `generator`, in place."""
     for layer in module.modules():

@@ -283,7 +283,7 @@ def build_autoencoder(
     elif encoder in ("auto", "mlp"):
         parts = mlp_autoencoder(row_shape, hidden_dims, embedding_dim, **kwargs)
     else:
-        own = _users_encoder(encoder, row_shape, embedding_dim)
+        own = users_encoder(encoder, row_shape, embedding_dim)
         own = StagedEncoder([_bounded(own) if bounded else own])
         # The hidden levels of a user's encoder are unknown, so the input alone is given back.
         _, decoder = mlp_autoencoder(row_shape, hidden_dims, embedding_dim, **kwargs)
@@ -306,7 +306,7 @@ class InputDecoder(nn.Module):
         return self.decoder(embedding)[:1]
 
 
-def _users_encoder(encoder, row_shape, embedding_dim):
+def users_encoder(encoder, row_shape, embedding_dim):
     """Return the user's module, built by the user's callable where that is what was given."""
     if not isinstance(encoder, nn.Module):
         if not _takes_shape_and_dim(encoder):

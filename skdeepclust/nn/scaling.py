@@ -36,6 +36,33 @@ class InputScaling(nn.Module):
         return (rows - self.shift) * self.factor
 
 
+class PrincipalWhitening(InputScaling):
+    """Standardised columns, then the leading principal components with unit variance.
+
+    Parameters
+    ----------
+    shift, factor : Tensor of shape (n_features,)
+        As of :class:`InputScaling`.
+    components : Tensor of shape (n_features, n_components)
+        Each component divided by its deviation.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skdeepclust.nn.scaling import PrincipalWhitening
+    >>> whitening = PrincipalWhitening(torch.zeros(2), torch.ones(2), torch.ones(2, 1))
+    >>> whitening(torch.tensor([[1.0, 2.0]]))
+    tensor([[3.]])
+    """
+
+    def __init__(self, shift, factor, components):
+        super().__init__(shift, factor)
+        self.register_buffer("components", components)
+
+    def forward(self, rows):
+        return super().forward(rows) @ self.components
+
+
 class ColumnStatistics:
     """Range, mean and variance of each column, gathered block by block in float64.
 
@@ -98,8 +125,8 @@ def fit_scaling(statistics, scaling, row_shape, dtype):
     ----------
     statistics : ColumnStatistics
         Of the flattened rows.
-    scaling : {"standard", "common", "range", None}
-        ``"range"`` maps the whole value range to -1..1, ``"standard"`` gives each column
+    scaling : {"standard", "common", "range", "unit", None}
+        ``"range"`` maps the whole value range to -1..1, ``"unit"`` to 0..1, ``"standard"`` gives each column
         mean 0 and deviation 1, ``"common"`` centres the columns and divides all by one
         deviation, None changes nothing.
     row_shape : tuple of int
@@ -116,6 +143,9 @@ def fit_scaling(statistics, scaling, row_shape, dtype):
     elif scaling == "range":
         low, high = statistics.minimum.min(), statistics.maximum.max()
         shift, factor = (low + high) / 2, _safe_inverse((high - low) / 2)
+    elif scaling == "unit":
+        low, high = statistics.minimum.min(), statistics.maximum.max()
+        shift, factor = low, _safe_inverse(high - low)
     else:
         variance = statistics.variance
         if scaling == "common":

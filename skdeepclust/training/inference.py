@@ -30,6 +30,14 @@ def in_float64(tensor):
     return tensor.cpu().double() if tensor.device.type == "mps" else tensor.double()
 
 
+def distances_in_float64(z, centers):
+    """Return squared distances of a block to centres, with the same bits at any place in it."""
+    z = in_float64(z)
+    # The way by matrix products would cancel digits, and round by the place of a row.
+    mode = "donot_use_mm_for_euclid_dist"
+    return torch.cdist(z, centers.to(z.device), compute_mode=mode).square()
+
+
 class ChunkedForward:
     """Apply a network, and what follows it, to chunks of constant shape.
 

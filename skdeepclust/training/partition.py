@@ -130,7 +130,7 @@ def first_partition(
             return FirstPartition(rows.nearest(rows.scaled(centers)), centers, "centers")
         labels = _labels_of_user(values, n_clusters, len(embedding))
         init_used = "labels"
-    return FirstPartition(labels, _means(embedding, labels, n_clusters), init_used)
+    return FirstPartition(labels, partition_means(embedding, labels, n_clusters), init_used)
 
 
 def _named_partition(
@@ -169,7 +169,7 @@ def _named_partition(
     if init in ("ward", "path-integral"):
         labels = sample_labels[rows.nearest(sample)]
     else:
-        labels = rows.nearest(_means(sample, sample_labels, n_clusters))
+        labels = rows.nearest(partition_means(sample, sample_labels, n_clusters))
     labels[chosen] = sample_labels
     return labels, init
 
@@ -184,7 +184,7 @@ def _labels_by_name(points: np.ndarray, n_clusters: int, init: str, random_state
     return k_means.fit_predict(points).astype(np.int64)
 
 
-def _means(embedding: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:
+def partition_means(embedding: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:
     """Compute the mean of each cluster; copies of others stand for the means of empty ones."""
     counts = np.bincount(labels, minlength=n_clusters)
     sums = [np.bincount(labels, weights=column, minlength=n_clusters) for column in embedding.T]
@@ -260,7 +260,7 @@ def _labels_without_noise(
     if noise.any():
         rows = ScaledRows(embedding)
         used = np.unique(ids)
-        centers = rows.scaled(_means(embedding[~noise], ids, n_clusters)[used])
+        centers = rows.scaled(partition_means(embedding[~noise], ids, n_clusters)[used])
         labels[noise] = used[rows.nearest(centers)[noise]]
     return labels
 

@@ -13,7 +13,7 @@ from sklearn.datasets import make_blobs
 from skorch.callbacks import Callback
 from torch import nn
 
-from skdeepclust import DCN, DEPICT, MIADMClustering, SRKMeans
+from skdeepclust import DCN, DEPICT, ACOLGARClustering, MIADMClustering, SRKMeans
 from skdeepclust.pretraining import DenoisingAutoencoder
 
 N_FEATURES = 6
@@ -31,7 +31,22 @@ ESTIMATORS = [
     (DCN, _CLUSTERER),
     (MIADMClustering, {**_CLUSTERER, "warm_up_epochs": 2}),
     (DEPICT, {**_CLUSTERER, "warm_up_epochs": 2}),
+    (
+        ACOLGARClustering,
+        {
+            "n_clusters": N_CLUSTERS,
+            "max_epochs": 3,
+            "n_duplicates": 2,
+            "batch_size": 24,
+            "n_init": 2,
+        },
+    ),
 ]
+
+
+def takes_pretraining(estimator_class):
+    """Whether the class starts from an autoencoder, and can do without a network at all."""
+    return "pretrain" in estimator_class._get_param_names()
 
 
 def users_module():
@@ -81,6 +96,7 @@ class Case:
         self.setup = setup
         self.is_clusterer = "n_clusters" in cheap
         self.trains = setup != "identity"
+        self.pretrains = takes_pretraining(estimator_class)
         self.settings = {
             **cheap,
             **SETUPS[setup],
@@ -103,6 +119,11 @@ class Case:
         """An estimator fitted to `X`, shared by tests that do not change it."""
         return self.new().fit(self.X)
 
+    @property
+    def without_pretraining(self):
+        """The change that leaves the main training as the first one."""
+        return {"pretrain": None} if self.pretrains else {}
+
     def fitted_copy(self):
         """Return a fitted estimator that a test may change."""
         return copy.deepcopy(self.fitted)
@@ -112,7 +133,7 @@ CASES = [
     Case(cls, cheap, setup)
     for cls, cheap in ESTIMATORS
     for setup in SETUPS
-    if setup != "identity" or "n_clusters" in cheap
+    if setup != "identity" or takes_pretraining(cls)
 ]
 CLUSTERERS = [case for case in CASES if case.is_clusterer]
 TRAINED = [case for case in CASES if case.trains]

@@ -181,8 +181,7 @@ def test_callbacks_do_not_change_the_result(case):
 def test_a_learning_rate_schedule_acts(case):
     """A schedule that sets the rate to nearly 0 leaves the weights of the first epoch."""
     schedule = LRScheduler(policy="StepLR", step_size=1, gamma=1e-12)
-    changes = {"pretrain": None, "tol": 0.0} if case.is_clusterer else {}
-    estimator = case.new(callbacks=[schedule], **changes).fit(case.X)
+    estimator = case.new(callbacks=[schedule], **case.without_pretraining).fit(case.X)
     assert np.isfinite(estimator.transform(case.X)).all()
 
 

@@ -117,7 +117,7 @@ def test_a_diverging_fit(case, warm_start):
     estimator = case.fitted_copy()
     before = _state(estimator, case.X)
     # With no pretraining between, the rate of the estimator is the one that diverges.
-    changes = {"pretrain": None} if case.is_clusterer else {}
+    changes = case.without_pretraining
     estimator.set_params(lr=1e8, warm_start=warm_start, max_epochs=60, batch_size=16, **changes)
     if case.is_clusterer:
         estimator.set_params(tol=0.0)
@@ -152,7 +152,7 @@ def test_a_diverging_pretraining_is_found_before_the_first_partition(case):
 @each(TRAINED)
 def test_divergence_in_the_very_last_step(case):
     """The loss of the last batch is finite, but its step leaves weights that are not."""
-    changes = {"pretrain": None} if case.is_clusterer else {}
+    changes = case.without_pretraining
     estimator = case.fitted_copy().set_params(
         lr=1e37, max_epochs=1, batch_size=10_000, warm_start=True, **changes
     )

@@ -1,0 +1,69 @@
+"""Can a simple rule name the transformations? Then the network need not look at clusters."""
+
+import numpy as np
+import torch
+from sklearn.discriminant_analysis import (
+    LinearDiscriminantAnalysis,
+    QuadraticDiscriminantAnalysis,
+)
+
+_MAX_ROWS = 5_000
+# Fewer rows for each map say nothing about means and covariances.
+_MIN_ROWS_PER_TRANSFORM = 10
+_REGULARIZATION = 0.01
+# Above this share of the way from chance to certainty the transformations are betrayed by
+# covariances alone.
+_TRIVIAL_SHARE = 0.6
+
+
+def pretext_scores(rows, transformations, seed):
+    """Return how well means, and covariances, tell the transformations of vectors apart.
+
+    Half of at most 5,000 rows, each under a random map, train a linear and a quadratic
+    discriminant; the other half gives their accuracy.
+
+    Parameters
+    ----------
+    rows : Tensor of shape (n_rows, n_features)
+        Rows as the transformations act on them.
+    transformations : Module
+        The family of maps.
+    seed : int
+        Draws the maps.
+
+    Returns
+    -------
+    linear, quadratic : float or None
+        Accuracies; None for too few rows.
+    """
+    n_transforms = transformations.n_transforms
+    random = np.random.default_rng(seed)
+    n_rows = min(_MAX_ROWS, len(rows))
+    if n_rows < 2 * _MIN_ROWS_PER_TRANSFORM * n_transforms:
+        return None, None
+    chosen = torch.from_numpy(random.permutation(len(rows))[:n_rows])
+    # In turn, so that each half has all maps equally often.
+    labels = np.arange(n_rows) // 2 % n_transforms
+    with torch.no_grad():
+        mapped = transformations(rows[chosen], torch.from_numpy(labels)).double().numpy()
+    train, test = slice(0, None, 2), slice(1, None, 2)
+    rules = (
+        LinearDiscriminantAnalysis(solver="lsqr", shrinkage=_REGULARIZATION),
+        QuadraticDiscriminantAnalysis(reg_param=_REGULARIZATION),
+    )
+    linear, quadratic = (
+        float(rule.fit(mapped[train], labels[train]).score(mapped[test], labels[test]))
+        for rule in rules
+    )
+    return linear, quadratic
+
+
+def is_trivial(quadratic, transformations):
+    """Whether covariances name the transformations so well that clusters need not be seen."""
+    if quadratic is None:
+        return False
+    n_transforms = transformations.n_transforms
+    chance = 1 / n_transforms
+    # A change of sign leaves covariances alone.
+    cap = transformations.n_distinct_up_to_sign / n_transforms
+    return quadratic > chance + _TRIVIAL_SHARE * (cap - chance) and cap > chance
