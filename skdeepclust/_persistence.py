@@ -25,7 +25,6 @@ from ._stored_networks import (
 )
 from ._validation import open_rows
 from .training.checkpoint import check_optimizer_state, optimizer_state
-from .training.seeds import isolated_torch_randomness
 from .training.streaming import RowBuffer
 
 # The only classes that a file can name.

@@ -14,7 +14,7 @@ from .losses import (
 from .training.first_partition import embed_sample, embedding_sample_size
 from .training.inference import distances_in_float64
 from .training.phases import Phase
-from .training.read_out import k_means_read_out
+from .training.read_out import continued_read_out, k_means_read_out
 from .training.seeds import derive_seed
 
 # Names of the diagnostics that are added up over the batches of an epoch.
@@ -113,23 +113,20 @@ class ReadOutPhase(Phase):
     """Partition the representation of the rows as they are, without any transformation."""
 
     name = "read_out"
-    max_epochs = 1
 
     def __init__(self, *, init, n_init, n_clusters):
         self.init = init
         self.n_init = n_init
         self.n_clusters = n_clusters
 
-    def end_epoch(self, run):
+    def begin(self, run):
         self.read_out(run)
-        return {
-            "inertia": run.values["inertia"],
-            "agreement": run.values["agreement"],
-            "n_used_clusters": len(torch.unique(run.tensors["labels"])),
-        }
+        n_used = len(torch.unique(run.tensors["labels"]))
+        # The clusters are those of the last epoch.
+        run.history[-1] = {**run.history[-1], "n_used_clusters": n_used}
 
     def read_out(self, run):
-        """Leave labels, centres, slot table, inertia and agreement in `run`.
+        """Leave labels, centres, slot counts, inertia and agreement in `run`.
 
         Labels of an earlier representation that are there keep their ids.
         """
@@ -140,14 +137,17 @@ class ReadOutPhase(Phase):
         before = run.tensors.pop("labels_before", None)
         if before is not None:
             before = (before if sample is None else before[sample]).numpy()
-        found = k_means_read_out(
-            embedding.numpy(),
-            self.n_clusters,
-            self._init_of(sample),
-            n_init=self.n_init,
-            random_state=seed,
-            labels_before=before,
-        )
+            found = continued_read_out(
+                embedding.numpy(), before, self.n_clusters, random_state=seed
+            )
+        else:
+            found = k_means_read_out(
+                embedding.numpy(),
+                self.n_clusters,
+                self._init_of(sample),
+                n_init=self.n_init,
+                random_state=seed,
+            )
         run.tensors["centers"] = torch.from_numpy(found.centers)
         run.values.update(agreement=found.agreement, init_used=found.init_used, is_read_out=True)
         self._assign_all(run)

@@ -7,7 +7,7 @@ from ._pseudo_supervision_phases import assign_rows, slot_table
 from ._reservoir import MixedRows, Reservoir, draw_reservoir, with_new_rows
 from ._row_sources import TensorRows
 from .training.inference import ChunkedForward
-from .training.read_out import k_means_read_out
+from .training.read_out import continued_read_out
 from .training.seeds import derive_seed
 from .training.streaming import stream_record, stream_steps
 
@@ -56,7 +56,10 @@ def stream_update(estimator, phase, rows, state):
     if len(waiting) + len(rows) < network.head.linear.out_features:
         waiting = torch.cat([waiting, rows.read(0, len(rows))])
         record = stream_record(step, {}, n_used_clusters=len(torch.unique(reservoir.labels)))
-        return {"_stream_state": {**state, **_packed(reservoir), "waiting": waiting}, "record": record}
+        return {
+            "_stream_state": {**state, **_packed(reservoir), "waiting": waiting},
+            "record": record,
+        }
     mixed = MixedRows(waiting, rows, before.rows, generator)
     tensors = {}
     losses = stream_steps(estimator.net_, phase, mixed, tensors, seed=seed, step=step)
@@ -80,12 +83,10 @@ def _read_out_again(forward, reservoir, centers, seed, step):
     """Return the changed attributes of the clusters, and the reservoir with new labels."""
     sampled = reservoir.rows
     rows = TensorRows(sampled, sampled.shape[1:], str(sampled.dtype).removeprefix("torch."))
-    found = k_means_read_out(
+    found = continued_read_out(
         forward(rows).numpy(),
+        reservoir.labels.numpy(),
         len(centers),
-        "k-means++",
-        n_init=0,
-        labels_before=reservoir.labels.numpy(),
         random_state=derive_seed(seed, "stream read out", step),
     )
     assigned = assign_rows(forward, rows, torch.from_numpy(found.centers))

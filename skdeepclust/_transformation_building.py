@@ -105,9 +105,7 @@ def _fitted_scaling(settings, rows, statistics, seed):
     # A module of the user has a fixed width; a callable is told it.
     keeps_width = not isinstance(settings.encoder, str) and hasattr(settings.encoder, "parameters")
     seed = derive_seed(seed, "whitening")
-    return name, fit_whitening(
-        rows, statistics, settings.n_clusters, seed, keeps_width=keeps_width
-    )
+    return name, fit_whitening(rows, statistics, settings.n_clusters, seed, keeps_width=keeps_width)
 
 
 def _transformations(settings, rows, n_features, seed):
@@ -126,9 +124,7 @@ def _transformations(settings, rows, n_features, seed):
             "X are images."
         )
     if is_image:
-        return transforms, image_transformations(
-            transforms, settings.n_transforms, rows.row_shape
-        )
+        return transforms, image_transformations(transforms, settings.n_transforms, rows.row_shape)
     return transforms, vector_transformations(
         transforms,
         settings.n_transforms,

@@ -383,9 +383,7 @@ class ACOLGARClustering(DeepClusterer):
                 values.append(pooled_log_probabilities(logits, n_transforms)[:, number])
             return torch.stack(values).mean(dim=0).unsqueeze(1)
 
-        forward = ChunkedForward(
-            log_probability_of_truth, self._chunk_rows, self._current_device()
-        )
+        forward = ChunkedForward(log_probability_of_truth, self._chunk_rows, self._current_device())
         return float(forward(rows, estimator_name=type(self).__name__).double().mean())
 
     # -- fit -------------------------------------------------------------------------------
@@ -517,11 +515,11 @@ class ACOLGARClustering(DeepClusterer):
 
     def _warn_of_unused(self, labels):
         super()._warn_of_unused(labels)
-        accuracies = [r["transformation_accuracy"] for r in self.history_ if r["phase"] == "cluster"]
+        accuracy = self.history_[-1]["transformation_accuracy"]
         n_transforms = self.net_.module_.transformations.n_transforms
-        if accuracies and accuracies[-1] < 1 / n_transforms + _LEAST_GAIN:
+        if accuracy < 1 / n_transforms + _LEAST_GAIN:
             warnings.warn(
-                f"After {self.n_iter_} epochs the network names {accuracies[-1]:.0%} of "
+                f"After {self.n_iter_} epochs the network names {accuracy:.0%} of "
                 f"{n_transforms} transformations, hardly more than chance, so its representation "
                 "tells little of clusters. Train longer, or choose other transforms.",
                 PretextWarning,

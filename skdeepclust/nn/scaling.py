@@ -126,9 +126,9 @@ def fit_scaling(statistics, scaling, row_shape, dtype):
     statistics : ColumnStatistics
         Of the flattened rows.
     scaling : {"standard", "common", "range", "unit", None}
-        ``"range"`` maps the whole value range to -1..1, ``"unit"`` to 0..1, ``"standard"`` gives each column
-        mean 0 and deviation 1, ``"common"`` centres the columns and divides all by one
-        deviation, None changes nothing.
+        ``"range"`` maps the whole value range to -1..1, ``"unit"`` to 0..1, ``"standard"``
+        gives each column mean 0 and deviation 1, ``"common"`` centres the columns and divides
+        all by one deviation, None changes nothing.
     row_shape : tuple of int
         ``(n_features,)`` or ``(C, H, W)``.
     dtype : torch.dtype

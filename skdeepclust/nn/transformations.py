@@ -105,7 +105,9 @@ class OrthogonalTransformations(nn.Module):
         """Number of maps that a rule on covariances could tell apart."""
         kept = []
         for matrix in self.matrices.double():
-            if all((matrix - sign * other).abs().max() > 1e-4 for other in kept for sign in (1, -1)):
+            if all(
+                (matrix - sign * other).abs().max() > 1e-4 for other in kept for sign in (1, -1)
+            ):
                 kept.append(matrix)
         return len(kept)
 

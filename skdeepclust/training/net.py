@@ -68,7 +68,8 @@ class ClusteringNet(NeuralNet):
         self.run_ = run
         try:
             if first_epoch == 0:
-                run.stop_reason = None
+                if phase.max_epochs > 0:
+                    run.stop_reason = None
                 run.values.pop("best_loss", None)
                 run.values.pop("loss_limit", None)
                 phase.begin(run)

@@ -10,9 +10,6 @@ from sklearn.metrics import adjusted_rand_score, confusion_matrix
 from .partition import KMEANS_RESOLUTION, first_partition, partition_means
 from .scaled_rows import ScaledRows
 
-# How a run is named that starts from the clusters of an earlier representation.
-_EARLIER = "earlier clusters"
-
 
 class ReadOut(NamedTuple):
     """A converged partition of rows of a representation.
@@ -37,15 +34,9 @@ class ReadOut(NamedTuple):
 
 
 def k_means_read_out(
-    embedding: np.ndarray,
-    n_clusters: int,
-    init: Any,
-    *,
-    n_init: int,
-    random_state: int,
-    labels_before: np.ndarray | None = None,
+    embedding: np.ndarray, n_clusters: int, init: Any, *, n_init: int, random_state: int
 ) -> ReadOut:
-    """Run K-means to convergence; of several runs the lowest inertia is kept.
+    """Run K-means to convergence; of several restarts the lowest inertia is kept.
 
     Parameters
     ----------
@@ -57,13 +48,9 @@ def k_means_read_out(
         ``"k-means++"`` and ``"random"`` have `n_init` restarts. Whatever else
         :func:`~skdeepclust.training.partition.first_partition` takes gives the start of one run.
     n_init : int
-        Number of restarts; 0 leaves the one from the earlier labels.
+        Number of restarts.
     random_state : int
         Seed of the restarts.
-    labels_before : ndarray of shape (n_samples,) or None, default=None
-        Clusters of the rows in an earlier representation. A further run starts from their
-        means, and the ids of whichever is kept are matched to them one to one, so that most
-        rows keep theirs.
 
     Returns
     -------
@@ -79,40 +66,55 @@ def k_means_read_out(
     ([0.5, 8.5], 1.0)
     """
     rows = ScaledRows(embedding)
-    if rows.distinct(n_clusters + 1, resolution=KMEANS_RESOLUTION)[1] is not None:
-        # Fewer rows can be told from each other than there are clusters.
-        if labels_before is not None:
-            return _read_out(embedding, labels_before, n_clusters, None, _EARLIER)
+    is_restarted = isinstance(init, str) and init in ("k-means++", "random")
+    has_few_rows = _has_few_rows(rows, n_clusters)
+    if has_few_rows or not is_restarted:
         start = first_partition(embedding, n_clusters, init, random_state=random_state)
-        return ReadOut(start.labels, start.centers, None, start.init_used)
-    runs = _restarts(rows, n_clusters, init, n_init, random_state)
-    if labels_before is not None:
-        start = rows.scaled(partition_means(embedding, labels_before, n_clusters))
-        runs.append((_EARLIER, _fit(rows, n_clusters, start, random_state)))
-    init_used, best = min(runs, key=lambda run: run[1].inertia_)
-    scores = [adjusted_rand_score(best.labels_, run.labels_) for _, run in runs if run is not best]
-    labels = best.labels_
-    if labels_before is not None:
-        labels = _with_earlier_ids(labels, labels_before, n_clusters)
+        if has_few_rows:
+            return ReadOut(start.labels, start.centers, None, start.init_used)
+        run = _fit(rows, n_clusters, rows.scaled(start.centers), random_state)
+        return _read_out(embedding, run.labels_, n_clusters, None, start.init_used)
+    seeds = range(random_state, random_state + n_init)
+    runs = [_fit(rows, n_clusters, init, seed) for seed in seeds]
+    best = min(runs, key=lambda run: run.inertia_)
+    scores = [adjusted_rand_score(best.labels_, run.labels_) for run in runs if run is not best]
     agreement = float(np.mean(scores)) if scores else None
-    return _read_out(embedding, labels, n_clusters, agreement, init_used)
+    return _read_out(embedding, best.labels_, n_clusters, agreement, init)
 
 
-def _restarts(rows, n_clusters, init, n_init, random_state):
-    """Return the name and the K-means of each run that `init` asks for."""
-    if isinstance(init, str) and init in ("k-means++", "random"):
-        seeds = range(random_state, random_state + n_init)
-        return [(init, _fit(rows, n_clusters, init, seed)) for seed in seeds]
-    start = first_partition(rows.embedding, n_clusters, init, random_state=random_state)
-    return [
-        (start.init_used, _fit(rows, n_clusters, rows.scaled(start.centers), random_state))
-    ]
+def continued_read_out(
+    embedding: np.ndarray, labels: np.ndarray, n_clusters: int, *, random_state: int
+) -> ReadOut:
+    """Run K-means from the means of earlier labels, and keep the ids of these clusters.
+
+    Parameters
+    ----------
+    embedding : ndarray of shape (n_samples, n_features)
+        Rows of the representation as it is now.
+    labels : ndarray of shape (n_samples,)
+        Their clusters before the representation has changed.
+    n_clusters : int
+        Number of clusters.
+    random_state : int
+        Seed of what K-means draws for clusters that run empty.
+
+    Returns
+    -------
+    ReadOut
+        Cluster ids are matched one to one to the earlier ones, so that most rows keep theirs.
+    """
+    rows = ScaledRows(embedding)
+    if not _has_few_rows(rows, n_clusters):
+        start = rows.scaled(partition_means(embedding, labels, n_clusters))
+        found = _fit(rows, n_clusters, start, random_state).labels_
+        overlap = confusion_matrix(found, labels, labels=np.arange(n_clusters))
+        labels = linear_sum_assignment(overlap, maximize=True)[1][found]
+    return _read_out(embedding, labels, n_clusters, None, "earlier clusters")
 
 
-def _with_earlier_ids(labels, labels_before, n_clusters):
-    overlap = confusion_matrix(labels, labels_before, labels=np.arange(n_clusters))
-    _, earlier = linear_sum_assignment(overlap, maximize=True)
-    return earlier[labels]
+def _has_few_rows(rows: ScaledRows, n_clusters: int) -> bool:
+    """Whether no more rows can be told from each other than there are clusters."""
+    return rows.distinct(n_clusters + 1, resolution=KMEANS_RESOLUTION)[1] is not None
 
 
 def _fit(rows: ScaledRows, n_clusters: int, init: Any, random_state: int) -> KMeans:

@@ -58,6 +58,13 @@ def users_module():
         )
 
 
+def wide_module():
+    """Return a module with more units than there are groups of rows, ending in ReLU."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        return nn.Sequential(nn.Linear(N_FEATURES, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU())
+
+
 SETUPS = {
     "vectors": {"hidden_dims": (16,)},
     "images": {"encoder": "conv", "image_shape": IMAGE_SHAPE},
@@ -124,6 +131,25 @@ class Case:
         """The change that leaves the main training as the first one."""
         return {"pretrain": None} if self.pretrains else {}
 
+    @property
+    def accurate(self):
+        """The changes with which clear groups are found exactly."""
+        if self.pretrains:
+            return {}
+        # A representation of rectified units needs more of them than there are groups.
+        changes = {"hidden_dims": (64,), "embedding_dim": 64, "max_epochs": 25}
+        return {**changes, "encoder": wide_module()} if self.setup == "module" else changes
+
+    @property
+    def first_phase(self):
+        """The name of the phase that a cold fit of a network begins with."""
+        return "cluster" if self.is_clusterer and not self.pretrains else "pretrain"
+
+    @property
+    def all_epochs(self):
+        """The change without which a fit may end before `max_epochs`."""
+        return {"tol": 0.0} if "tol" in self.estimator_class._get_param_names() else {}
+
     def fitted_copy(self):
         """Return a fitted estimator that a test may change."""
         return copy.deepcopy(self.fitted)
@@ -140,6 +166,8 @@ TRAINED = [case for case in CASES if case.trains]
 TRAINED_CLUSTERERS = [case for case in CLUSTERERS if case.trains]
 VECTORS = [case for case in CASES if case.setup == "vectors"]
 VECTOR_CLUSTERERS = [case for case in VECTORS if case.is_clusterer]
+PRETRAINED = [case for case in TRAINED_CLUSTERERS if case.pretrains]
+PRETRAINED_VECTORS = [case for case in VECTOR_CLUSTERERS if case.pretrains]
 IDENTITY_CLUSTERERS = [case for case in CASES if case.setup == "identity"]
 
 

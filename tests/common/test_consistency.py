@@ -49,7 +49,7 @@ def test_after_the_partial_fit_that_starts_a_stream(case):
 
 @each(CLUSTERERS)
 def test_after_a_warm_start_ids_stay(case):
-    estimator = case.fitted_copy().set_params(warm_start=True, max_epochs=1)
+    estimator = case.new(**case.accurate).fit(case.X).set_params(warm_start=True, max_epochs=1)
     before = estimator.labels_
     estimator.fit(case.X)
     assert_labels_agree(estimator, case.X)
@@ -161,6 +161,6 @@ def test_training_does_not_spoil_a_clear_partition(case):
         X, y = flat_images(noise=10.0), np.arange(60) % N_CLUSTERS
     else:
         X, y = separated_blobs()
-    estimator = case.new(max_epochs=25, tol=0.0).fit(X)
+    estimator = case.new(**{"max_epochs": 25, **case.all_epochs, **case.accurate}).fit(X)
     assert adjusted_rand_score(y, estimator.labels_) > 0.98
     assert_labels_agree(estimator, X)

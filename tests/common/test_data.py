@@ -19,6 +19,7 @@ from .estimators import (
     CLUSTERERS,
     IDENTITY_CLUSTERERS,
     IMAGE_SHAPE,
+    PRETRAINED_VECTORS,
     VECTOR_CLUSTERERS,
     VECTORS,
     assert_same_arrays,
@@ -480,6 +481,8 @@ BAD_PARAMETERS_OF_CLUSTERERS = {
     "init": ({"init": "kmeans"}, ValueError, ["init", "k-means\\+\\+"]),
     "init labels": ({"init": [0, 1, 2]}, ValueError, ["init", "3 labels", "150 rows"]),
     "init centres": ({"init": np.zeros((3, 9))}, ValueError, ["init", r"\(3, 9\)", r"\(3, 4\)"]),
+}
+BAD_PRETRAIN = {
     "pretrain": ({"pretrain": "moco"}, ValueError, ["pretrain"]),
     "pretrain of another package": (
         {"pretrain": __import__("sklearn.decomposition").decomposition.PCA()},
@@ -503,7 +506,14 @@ def test_bad_parameters_of_clusterers(case, name):
     _assert_raises(lambda: case.new(**changes).fit(case.X), kind, patterns)
 
 
-@each(VECTOR_CLUSTERERS)
+@each(PRETRAINED_VECTORS)
+@pytest.mark.parametrize("name", BAD_PRETRAIN)
+def test_bad_pretrain(case, name):
+    changes, kind, patterns = BAD_PRETRAIN[name]
+    _assert_raises(lambda: case.new(**changes).fit(case.X), kind, patterns)
+
+
+@each(PRETRAINED_VECTORS)
 def test_a_bare_fitted_pretrain(case):
     """scikit-learn's clone would unfit it without a word."""
     pretrain = DenoisingAutoencoder(max_epochs=1, hidden_dims=(16,), embedding_dim=4).fit(case.X)
@@ -518,7 +528,7 @@ def test_a_bare_fitted_pretrain(case):
         assert "pretrain" not in {record["phase"] for record in estimator.history_}
 
 
-@each(VECTOR_CLUSTERERS)
+@each(PRETRAINED_VECTORS)
 def test_a_frozen_pretrain_for_rows_of_another_shape(case):
     pretrain = DenoisingAutoencoder(max_epochs=1, hidden_dims=(16,), embedding_dim=4)
     frozen = FrozenEstimator(pretrain.fit(case.X[:, :5]))

@@ -19,6 +19,7 @@ from skorch.callbacks import EarlyStopping, LRScheduler
 from .estimators import (
     CASES,
     CLUSTERERS,
+    PRETRAINED_VECTORS,
     TRAINED,
     VECTOR_CLUSTERERS,
     VECTORS,
@@ -106,7 +107,7 @@ def test_set_params_round_trip(case):
     assert_same_arrays(read_outs(fitted, case.X), read_outs(case.fitted, case.X))
 
 
-@each(VECTOR_CLUSTERERS)
+@each(PRETRAINED_VECTORS)
 def test_nested_parameters(case):
     estimator = case.new().set_params(pretrain__max_epochs=1).fit(case.X)
     assert [record["phase"] for record in estimator.history_].count("pretrain") == 1

@@ -17,8 +17,8 @@ from skdeepclust.exceptions import (
 from .estimators import (
     CASES,
     CLUSTERERS,
+    PRETRAINED,
     TRAINED,
-    TRAINED_CLUSTERERS,
     VECTOR_CLUSTERERS,
     VECTORS,
     AtEpoch,
@@ -120,7 +120,7 @@ def test_a_diverging_fit(case, warm_start):
     changes = case.without_pretraining
     estimator.set_params(lr=1e8, warm_start=warm_start, max_epochs=60, batch_size=16, **changes)
     if case.is_clusterer:
-        estimator.set_params(tol=0.0)
+        estimator.set_params(**case.all_epochs)
     with pytest.raises(TrainingDivergedError) as raised:
         estimator.fit(case.X)
     _assert_names_the_place(raised.value, lr=1e8)
@@ -139,7 +139,7 @@ def _assert_names_the_place(error, lr):
     assert 0.5 * lr < float(found[1]) <= lr
 
 
-@each(TRAINED_CLUSTERERS)
+@each(PRETRAINED)
 def test_a_diverging_pretraining_is_found_before_the_first_partition(case):
     pretrain = case.new().pretrain.set_params(lr=1e8, max_epochs=60, batch_size=16, tol=0.0)
     estimator = case.new(pretrain=pretrain)
@@ -174,10 +174,11 @@ def _poison(net):
 @each(VECTORS)
 def test_nan_at_epoch_3_is_told_at_epoch_3(case):
     """scverse/scvi-tools#511, #873: a run of three days returned only nan."""
-    name = "pretrain__max_epochs" if case.is_clusterer else "max_epochs"
-    estimator = case.new(callbacks=[AtEpoch(_poison, "pretrain", 3, "on_epoch_begin")])
+    name = "pretrain__max_epochs" if case.is_clusterer and case.pretrains else "max_epochs"
+    phase = case.first_phase
+    estimator = case.new(callbacks=[AtEpoch(_poison, phase, 3, "on_epoch_begin")])
     estimator.set_params(**{name: 4})
-    with pytest.raises(TrainingDivergedError, match="phase 'pretrain', epoch 3, batch 1 of"):
+    with pytest.raises(TrainingDivergedError, match=f"phase '{phase}', epoch 3, batch 1 of"):
         estimator.fit(case.X)
     assert not hasattr(estimator, "net_")
 
@@ -283,8 +284,8 @@ def test_ctrl_c_in_a_warm_start_keeps_ids(case):
     before = estimator.labels_
     estimator.set_params(
         warm_start=True,
-        tol=0.0,
         callbacks=[AtEpoch(_ctrl_c, "cluster", 1, "on_epoch_begin")],
+        **case.all_epochs,
     )
     X = case.X
     with warnings.catch_warnings():
@@ -297,7 +298,7 @@ def test_ctrl_c_in_a_warm_start_keeps_ids(case):
 
 @each(VECTOR_CLUSTERERS)
 def test_an_interrupted_fit_can_go_on(case):
-    estimator = case.new(callbacks=[AtEpoch(_ctrl_c, "pretrain", 2)])
+    estimator = case.new(callbacks=[AtEpoch(_ctrl_c, case.first_phase, 2)])
     _fit_interrupted(estimator, case.X)
     estimator.set_params(callbacks=None)
     estimator.partial_fit(case.X[:30])
@@ -311,7 +312,7 @@ def test_early_stopping_is_no_interruption(case):
     """skorch's EarlyStopping raises KeyboardInterrupt to stop, which is not Ctrl-C."""
     # No epoch improves the loss by a factor of a million.
     stopper = EarlyStopping(monitor="train_loss", patience=2, threshold=1 - 1e-6)
-    changes = {"tol": 0.0} if case.is_clusterer else {}
+    changes = case.all_epochs if case.is_clusterer else {}
     estimator = case.new(max_epochs=6, callbacks=[stopper], **changes)
     with warnings.catch_warnings():
         warnings.simplefilter("error", FitInterruptedWarning)

@@ -42,9 +42,7 @@ def generator(seed=0):
 
 
 def vectors(family, n_transforms=None, n_features=6, seed=0):
-    return vector_transformations(
-        family, n_transforms, n_features, generator(seed), torch.float64
-    )
+    return vector_transformations(family, n_transforms, n_features, generator(seed), torch.float64)
 
 
 def test_dihedral_maps_of_the_worked_example():
