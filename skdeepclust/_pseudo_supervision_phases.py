@@ -136,9 +136,11 @@ class ReadOutPhase(Phase):
         embedding = run.embed() if sample is None else embed_sample(run, sample)
         before = run.tensors.pop("labels_before", None)
         if before is not None:
-            before = (before if sample is None else before[sample]).numpy()
             found = continued_read_out(
-                embedding.numpy(), before, self.n_clusters, random_state=seed
+                embedding.numpy(),
+                (before if sample is None else before[sample]).numpy(),
+                run.tensors["centers"].numpy(),
+                random_state=seed,
             )
         else:
             found = k_means_read_out(

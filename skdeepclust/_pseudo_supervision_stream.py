@@ -86,7 +86,7 @@ def _read_out_again(forward, reservoir, centers, seed, step):
     found = continued_read_out(
         forward(rows).numpy(),
         reservoir.labels.numpy(),
-        len(centers),
+        centers,
         random_state=derive_seed(seed, "stream read out", step),
     )
     assigned = assign_rows(forward, rows, torch.from_numpy(found.centers))

@@ -15,6 +15,7 @@ from .nn.transformations import (
     VECTOR_FAMILIES,
     CallableTransformations,
     image_transformations,
+    padded_transformations,
     vector_transformations,
 )
 from .training.seeds import derive_seed, isolated_torch_randomness, torch_generator
@@ -60,8 +61,7 @@ def new_transformation_network(settings, rows, statistics, seed, batch_size):
     is_image = len(rows.row_shape) == 3
     scaling_name, scaling = _fitted_scaling(settings, rows, statistics, seed)
     whitened_dim = scaling.components.shape[1] if scaling_name == "whiten" else None
-    n_features = whitened_dim or rows.n_features
-    family, transformations = _transformations(settings, rows, n_features, seed)
+    family, transformations = _transformations(settings, rows, scaling, seed)
     embedding_dim = settings.embedding_dim
     if isinstance(embedding_dim, str):
         embedding_dim = _EMBEDDING_DIM_OF_IMAGES if is_image else _EMBEDDING_DIM_OF_VECTORS
@@ -108,7 +108,7 @@ def _fitted_scaling(settings, rows, statistics, seed):
     return name, fit_whitening(rows, statistics, settings.n_clusters, seed, keeps_width=keeps_width)
 
 
-def _transformations(settings, rows, n_features, seed):
+def _transformations(settings, rows, scaling, seed):
     """Return the name of the family and its maps."""
     transforms = settings.transforms
     if not isinstance(transforms, str):
@@ -125,13 +125,16 @@ def _transformations(settings, rows, n_features, seed):
         )
     if is_image:
         return transforms, image_transformations(transforms, settings.n_transforms, rows.row_shape)
-    return transforms, vector_transformations(
-        transforms,
-        settings.n_transforms,
-        n_features,
-        torch_generator(seed, "transformations"),
-        rows.dtype,
+    n_features = n_moved = rows.n_features
+    if hasattr(scaling, "components"):
+        # Zeros may follow the components, to keep the width of the rows.
+        n_features = scaling.components.shape[1]
+        n_moved = max(1, int(scaling.components.any(dim=0).sum()))
+    generator = torch_generator(seed, "transformations")
+    found = vector_transformations(
+        transforms, settings.n_transforms, n_moved, generator, rows.dtype
     )
+    return transforms, padded_transformations(found, n_features)
 
 
 def _default_family(row_shape):

@@ -96,7 +96,8 @@ class ACOLGARClustering(DeepClusterer):
         ``(C, H, W)`` when the rows of a two-dimensional `X` are images.
     scaling : {"auto", "whiten", "unit", "standard", "common", "range"} or None, default="auto"
         Input scaling inside the network. ``"auto"`` maps images to 0..1 and whitens vectors:
-        standardised columns, then the principal components with 90 % of the variance. A module
+        the principal components with 90 % of the variance, from columns that are standardised
+        unless they share a unit. A module
         as `encoder` is given as many values as there are columns. On vectors that are not
         whitened the transformations are betrayed by variances.
     readout : {"k-means", "slots"}, default="k-means"
@@ -463,8 +464,8 @@ class ACOLGARClustering(DeepClusterer):
             )
 
     def _restore_method(self, run):
-        labels = self._nearest_labels(run.rows)
-        run.tensors["labels_before"] = labels
+        run.tensors["labels_before"] = self._nearest_labels(run.rows)
+        run.tensors["centers"] = torch.from_numpy(self.cluster_centers_)
 
     def _nearest_labels(self, rows):
         """Return the nearest centre of each row in the fitted representation."""

@@ -37,7 +37,7 @@ class InputScaling(nn.Module):
 
 
 class PrincipalWhitening(InputScaling):
-    """Standardised columns, then the leading principal components with unit variance.
+    """Centred columns, then the leading principal components with unit variance.
 
     Parameters
     ----------

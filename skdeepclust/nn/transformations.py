@@ -264,6 +264,27 @@ def vector_transformations(family, n_transforms, n_features, generator, dtype):
     return OrthogonalTransformations(matrices.to(dtype))
 
 
+def padded_transformations(transformations, n_features):
+    """Return maps that leave the columns alone which follow those of `transformations`.
+
+    Parameters
+    ----------
+    transformations : OrthogonalTransformations or PermutationTransformations
+        Maps of the leading columns.
+    n_features : int
+        Number of columns in all.
+    """
+    if isinstance(transformations, PermutationTransformations):
+        index = transformations.index
+        rest = torch.arange(index.shape[1], n_features).expand(len(index), -1)
+        return PermutationTransformations(torch.cat([index, rest], dim=1))
+    matrices = transformations.matrices
+    rest = torch.eye(n_features - matrices.shape[1], dtype=matrices.dtype)
+    return OrthogonalTransformations(
+        torch.stack([torch.block_diag(matrix, rest) for matrix in matrices])
+    )
+
+
 def resolve_size(family, n_transforms):
     """Return how many maps a named family has, or say which numbers there are."""
     sizes = _sizes_of(family, n_transforms)

@@ -83,7 +83,7 @@ def k_means_read_out(
 
 
 def continued_read_out(
-    embedding: np.ndarray, labels: np.ndarray, n_clusters: int, *, random_state: int
+    embedding: np.ndarray, labels: np.ndarray, centers: np.ndarray, *, random_state: int
 ) -> ReadOut:
     """Run K-means from the means of earlier labels, and keep the ids of these clusters.
 
@@ -93,8 +93,8 @@ def continued_read_out(
         Rows of the representation as it is now.
     labels : ndarray of shape (n_samples,)
         Their clusters before the representation has changed.
-    n_clusters : int
-        Number of clusters.
+    centers : ndarray of shape (n_clusters, n_features)
+        The centres of that time. Clusters without rows stay there.
     random_state : int
         Seed of what K-means draws for clusters that run empty.
 
@@ -104,12 +104,15 @@ def continued_read_out(
         Cluster ids are matched one to one to the earlier ones, so that most rows keep theirs.
     """
     rows = ScaledRows(embedding)
-    if not _has_few_rows(rows, n_clusters):
-        start = rows.scaled(partition_means(embedding, labels, n_clusters))
-        found = _fit(rows, n_clusters, start, random_state).labels_
-        overlap = confusion_matrix(found, labels, labels=np.arange(n_clusters))
-        labels = linear_sum_assignment(overlap, maximize=True)[1][found]
-    return _read_out(embedding, labels, n_clusters, None, "earlier clusters")
+    used, ids = np.unique(labels, return_inverse=True)
+    if not _has_few_rows(rows, len(used)):
+        start = rows.scaled(partition_means(embedding, ids, len(used)))
+        found = _fit(rows, len(used), start, random_state).labels_
+        overlap = confusion_matrix(found, ids, labels=np.arange(len(used)))
+        ids = linear_sum_assignment(overlap, maximize=True)[1][found]
+    centers = centers.copy()
+    centers[used] = partition_means(embedding, ids, len(used))
+    return ReadOut(used[ids].astype(np.int64), centers, None, "earlier clusters")
 
 
 def _has_few_rows(rows: ScaledRows, n_clusters: int) -> bool:

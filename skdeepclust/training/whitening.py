@@ -1,10 +1,10 @@
-"""Principal components of standardised columns, fitted to a sample of the rows."""
+"""Principal components of centred columns, fitted to a sample of the rows."""
 
 import numpy as np
 import torch
 from sklearn.decomposition import PCA
 
-from ..nn.scaling import PrincipalWhitening, fit_scaling
+from ..nn.scaling import PrincipalWhitening, fit_scaling, resolve_scaling
 
 # Values of the sample that is decomposed (64 MB in float32), and its most rows.
 _MAX_SAMPLE_VALUES = 16 * 2**20
@@ -35,19 +35,17 @@ def fit_whitening(rows, statistics, n_clusters, seed, *, keeps_width=False):
     seed : int
         Draws the sample.
     keeps_width : bool, default=False
-        Whether the rows stay as wide as they are: all components are kept, and zeros stand
-        for those that the rows do not have.
+        Whether the rows stay as wide as they are: zeros follow the components.
 
     Returns
     -------
     PrincipalWhitening
     """
-    scaling = fit_scaling(statistics, "standard", rows.row_shape, rows.dtype)
+    # Columns that share a unit keep their proportions: the small ones hold noise.
+    name = resolve_scaling(statistics, "auto", rows.row_shape)
+    scaling = fit_scaling(statistics, name, rows.row_shape, rows.dtype)
     sample = scaling(_sample(rows, seed)).numpy()
-    n_least, n_most = n_clusters - 1, min(_MAX_COMPONENTS, rows.n_features)
-    if keeps_width:
-        n_least = n_most = rows.n_features
-    components, deviations = _principal_components(sample, n_least, n_most, seed)
+    components, deviations = _principal_components(sample, n_clusters, seed)
     divided = components / np.maximum(deviations, _LEAST_DEVIATION * deviations[0])[:, None]
     if keeps_width:
         divided = np.pad(divided, [(0, rows.n_features - len(divided)), (0, 0)])
@@ -63,9 +61,9 @@ def _sample(rows, seed):
     return rows.gather(torch.from_numpy(np.sort(chosen)), out=rows.empty(limit))
 
 
-def _principal_components(sample, n_least, n_most, seed):
+def _principal_components(sample, n_clusters, seed):
     """Return components and their deviations; one of each where all rows are equal."""
-    n_most = min(n_most, len(sample))
+    n_most = min(_MAX_COMPONENTS, *sample.shape)
     if not np.ptp(sample, axis=0).any():
         return np.eye(1, sample.shape[1]), np.ones(1)
     decomposition = PCA(n_most, random_state=seed).fit(sample)
@@ -74,5 +72,5 @@ def _principal_components(sample, n_least, n_most, seed):
         np.searchsorted(np.cumsum(decomposition.explained_variance_ratio_), _WANTED_VARIANCE)
     )
     n_real = int((deviations > _ROUNDING_DEVIATION * deviations[0]).sum())
-    n_kept = min(max(n_wanted, n_least), n_most, n_real)
+    n_kept = min(max(n_wanted, n_clusters - 1), n_most, n_real)
     return decomposition.components_[:n_kept], deviations[:n_kept]

@@ -83,6 +83,7 @@ def test_callbacks_survive_clone_and_are_no_parameter(case):
     assert recorder.ended or estimator._skl_callbacks[0].ended
 
 
+@pytest.mark.filterwarnings("ignore::skdeepclust.exceptions.PretextWarning")
 @each(VECTORS)
 @pytest.mark.filterwarnings("error")
 def test_progress_bar(case, capsys):
