@@ -1,6 +1,5 @@
 """What the methods that train a softmax classifier without labels share."""
 
-import warnings
 from numbers import Integral, Real
 
 import torch
@@ -13,6 +12,7 @@ from ._classifier_phases import (
     posterior_of_head,
     update_stream,
 )
+from ._warnings import warn_user
 from .base import COMMON_CONSTRAINTS, DeepClusterer
 from .exceptions import SortedStreamWarning
 from .nn.network import add_head
@@ -158,12 +158,11 @@ class DeepClassifier(DeepClusterer):
         ratio = marginal.clamp(min=tiny) / so_far.clamp(min=tiny)
         divergence = float((marginal * ratio.log()).sum())
         if divergence > _SORTED_DIVERGENCE * float(torch.log(torch.tensor(self.n_clusters))):
-            warnings.warn(
+            warn_user(
                 "The proportions of the clusters in this batch are far from those of the stream so "
                 f"far (divergence {divergence:.2f}). {type(self).__name__} balances its clusters "
                 "and splits a class that comes alone; shuffle the stream, or pass larger batches.",
                 SortedStreamWarning,
-                stacklevel=4,
             )
 
     def score(self, X, y=None):

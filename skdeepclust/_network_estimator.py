@@ -1,7 +1,6 @@
 """What all estimators with a network share: reading X, building, fitting state, transform."""
 
 import copy
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._validation import check_finite, check_image_shape, open_rows
+from ._warnings import warn_user
 from .exceptions import FitInterruptedWarning
 from .nn.network import NetworkDescription, build_network, inference_chunk_rows
 from .nn.scaling import ColumnStatistics, fit_scaling, resolve_scaling
@@ -342,11 +342,10 @@ class NetworkEstimator(
     def _warn_interrupted(self, run):
         """Tell once what an interrupted fit has left behind."""
         epochs = f" after {len(run.history)} finished epochs" if run.history else ""
-        warnings.warn(
+        warn_user(
             f"{type(self).__name__}.fit was interrupted{epochs}; the estimator holds the state of "
             "the last finished epoch and can be used.",
             FitInterruptedWarning,
-            stacklevel=4,
         )
 
 

@@ -208,9 +208,3 @@ def assign_rows(forward, rows, centers):
         slots = head.slots(z.to(device)).argmax(dim=1).cpu()
         counts += torch.bincount(slots * n_clusters + labels[start:stop], minlength=len(counts))
     return AssignedRows(labels, inertia, counts.reshape(n_slots, n_clusters))
-
-
-def slot_table(counts):
-    """Return the share of each cluster among the rows of a slot, with one row added to each."""
-    smoothed = counts.double() + 1
-    return smoothed / smoothed.sum(dim=1, keepdim=True)

@@ -3,9 +3,10 @@
 import numpy as np
 import torch
 
-from ._pseudo_supervision_phases import assign_rows, slot_table
+from ._pseudo_supervision_phases import assign_rows
 from ._reservoir import MixedRows, Reservoir, draw_reservoir, with_new_rows
 from ._row_sources import TensorRows
+from .losses import slot_table
 from .training.inference import ChunkedForward
 from .training.read_out import continued_read_out
 from .training.seeds import derive_seed

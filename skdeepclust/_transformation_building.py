@@ -1,9 +1,9 @@
 """From the parameters of an estimator to its family of transformations and its network."""
 
 import copy
-import warnings
 from dataclasses import dataclass
 
+from ._warnings import warn_user
 from .exceptions import PretextWarning
 from .nn.scaling import fit_scaling
 from .nn.transformation_network import (
@@ -143,11 +143,10 @@ def _default_family(row_shape):
     _, height, width = row_shape
     if height == width:
         return "dihedral"
-    warnings.warn(
+    warn_user(
         f"The images of {height} x {width} pixels are not square, so the quarter turns are left "
         "out of the transformations: 4 are used in place of 8. Crop or pad the images to use all.",
         PretextWarning,
-        stacklevel=8,
     )
     return "flips"
 
@@ -169,11 +168,10 @@ def _fitting_duplicates(settings, n_transforms, batch_size):
     """Return `n_duplicates`, or as many as a batch has rows for."""
     n_most = max(1, batch_size // n_transforms)
     if settings.n_duplicates > n_most:
-        warnings.warn(
+        warn_user(
             f"n_duplicates={settings.n_duplicates} for each of {n_transforms} transformations are "
             f"more softmax units than the {batch_size} rows of a batch can balance; {n_most} "
             "duplicates are used. Pass more rows, a larger batch_size or fewer n_duplicates.",
             PretextWarning,
-            stacklevel=7,
         )
     return min(settings.n_duplicates, n_most)

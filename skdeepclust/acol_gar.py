@@ -1,7 +1,6 @@
 """ACOL-GAR: clusters from learning to name transformations (Kilinc and Uysal, 2018)."""
 
 import copy
-import warnings
 from numbers import Integral, Real
 
 import torch
@@ -9,12 +8,13 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from ._network_estimator import DESCRIPTION, POSITIVE_INTEGER
 from ._pretext_probe import is_trivial, pretext_scores
-from ._pseudo_supervision_phases import PseudoSupervisionPhase, ReadOutPhase, slot_table
+from ._pseudo_supervision_phases import PseudoSupervisionPhase, ReadOutPhase
 from ._pseudo_supervision_stream import stream_state, stream_update
 from ._transformation_building import Settings, new_transformation_network
+from ._warnings import warn_user
 from .base import COMMON_CONSTRAINTS, DeepClusterer
 from .exceptions import PretextWarning
-from .losses import pooled_log_probabilities
+from .losses import distance_memberships, pooled_log_probabilities, slot_table
 from .nn.transformations import IMAGE_FAMILIES, VECTOR_FAMILIES
 from .training.first_partition import NAMED_INITS
 from .training.inference import ChunkedForward, distances_in_float64, in_float64
@@ -456,11 +456,10 @@ class ACOLGARClustering(DeepClusterer):
             )
         run.values["pretext_scores"] = scores
         if is_trivial(scores[1], network.transformations):
-            warnings.warn(
+            warn_user(
                 f"Covariances alone name {scores[1]:.0%} of the transformations, so the network "
                 "need not look at clusters. Keep scaling='auto', or choose other transforms.",
                 PretextWarning,
-                stacklevel=5,
             )
 
     def _restore_method(self, run):
@@ -505,26 +504,19 @@ class ACOLGARClustering(DeepClusterer):
             table = torch.from_numpy(attributes["slot_table_"])
             return lambda z: in_float64(head.slots(z)) @ table.to(in_float64(z[:0]).device)
         centers = torch.from_numpy(attributes["cluster_centers_"])
-        # Where all rows lie on their centres the nearest one has everything.
-        unit = max(attributes["temperature_"], torch.finfo(torch.float64).tiny)
-
-        def assign(z):
-            distances = distances_in_float64(z, centers)
-            return (-(distances - distances.amin(dim=1, keepdim=True)) / unit).softmax(dim=1)
-
-        return assign
+        unit = attributes["temperature_"]
+        return lambda z: distance_memberships(distances_in_float64(z, centers), unit)
 
     def _warn_of_unused(self, labels):
         super()._warn_of_unused(labels)
         accuracy = self.history_[-1]["transformation_accuracy"]
         n_transforms = self.net_.module_.transformations.n_transforms
         if accuracy < 1 / n_transforms + _LEAST_GAIN:
-            warnings.warn(
+            warn_user(
                 f"After {self.n_iter_} epochs the network names {accuracy:.0%} of "
                 f"{n_transforms} transformations, hardly more than chance, so its representation "
                 "tells little of clusters. Train longer, or choose other transforms.",
                 PretextWarning,
-                stacklevel=3,
             )
 
     # -- streams ---------------------------------------------------------------------------

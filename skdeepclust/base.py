@@ -1,7 +1,6 @@
 """What all clusterers share: scikit-learn's contract, with the fitted state set last."""
 
 import copy
-import warnings
 from abc import abstractmethod
 
 import numpy as np
@@ -21,6 +20,7 @@ from ._network_estimator import (
     is_frozen,
 )
 from ._validation import open_rows
+from ._warnings import warn_user
 from .exceptions import ClusterCollapseWarning
 from .pretraining import DenoisingAutoencoder
 from .training.first_partition import NAMED_INITS, FirstPartitionPhase
@@ -345,11 +345,10 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
     def _warn_of_unused(self, labels):
         n_used = len(np.unique(labels))
         if n_used < self.n_clusters:
-            warnings.warn(
+            warn_user(
                 f"{n_used} clusters are used of the n_clusters={self.n_clusters} asked for: the "
                 "data may hold fewer distinct groups. Lower n_clusters, or try another init.",
                 ClusterCollapseWarning,
-                stacklevel=3,
             )
 
     # -- streams ---------------------------------------------------------------------------

@@ -24,8 +24,10 @@ from .mutual_information import (
     mutual_information,
 )
 from .pseudo_supervision import (
+    distance_memberships,
     pooled_log_probabilities,
     pseudo_supervised_cross_entropy,
+    slot_table,
 )
 from .reconstruction import (
     multilevel_reconstruction_loss,
@@ -69,6 +71,7 @@ __all__ = [
     "critical_temperature",
     "cross_entropy",
     "depict_objective",
+    "distance_memberships",
     "entropy",
     "exact_targets",
     "hard_kmeans_batch_loss",
@@ -86,6 +89,7 @@ __all__ = [
     "rescaled_soft_kmeans_objective",
     "scaled_frobenius",
     "self_training_targets",
+    "slot_table",
     "soft_assignments",
     "soft_kmeans_batch_loss",
     "soft_kmeans_free_energy",

@@ -9,7 +9,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["pooled_log_probabilities", "pseudo_supervised_cross_entropy"]
+__all__ = [
+    "distance_memberships",
+    "pooled_log_probabilities",
+    "pseudo_supervised_cross_entropy",
+    "slot_table",
+]
 
 
 def pooled_log_probabilities(logits: Tensor, n_parents: int) -> Tensor:
@@ -79,3 +84,62 @@ def pseudo_supervised_cross_entropy(logits: Tensor, labels: Tensor, n_parents: i
     tensor(0.6931)
     """
     return torch.nn.functional.nll_loss(pooled_log_probabilities(logits, n_parents), labels)
+
+
+def distance_memberships(distances: Tensor, temperature: float) -> Tensor:
+    """Memberships of rows in clusters that fall with the squared distance to the centres.
+
+    ``q_ic = exp(-D_ic / temperature) / sum_c' exp(-D_ic' / temperature)``
+
+    They are no posterior: the method defines none.
+
+    Parameters
+    ----------
+    distances : Tensor of shape (n_samples, n_clusters)
+        Squared distances ``D``.
+    temperature : float
+        Unit of the distances. Where it is 0 the nearest centre has everything.
+
+    Returns
+    -------
+    Tensor of shape (n_samples, n_clusters)
+        Rows sum to 1; the largest one is that of the nearest centre.
+
+    Examples
+    --------
+    >>> import torch
+    >>> distance_memberships(torch.tensor([[1.0, 9.0, 10.0], [5.0, 5.0, 8.0]]), 2.0)
+    tensor([[0.9714, 0.0178, 0.0108],
+            [0.4498, 0.4498, 0.1004]])
+    """
+    excess = distances - distances.amin(dim=1, keepdim=True)
+    temperature = max(temperature, torch.finfo(distances.dtype).tiny)
+    return (-excess / temperature).softmax(dim=1)
+
+
+def slot_table(counts: Tensor) -> Tensor:
+    """Share of each cluster among the rows of a slot, with one row added to each.
+
+    A slot is a duplicate of the identity; a row is in the slot with its largest softmax input.
+    The memberships of a row are its softmax over the duplicates, times this table.
+
+    Parameters
+    ----------
+    counts : Tensor of shape (n_duplicates, n_clusters)
+        Numbers of rows.
+
+    Returns
+    -------
+    Tensor of shape (n_duplicates, n_clusters), float64
+        Rows sum to 1.
+
+    Examples
+    --------
+    >>> import torch
+    >>> slot_table(torch.tensor([[8, 2], [1, 9], [3, 3]]))
+    tensor([[0.7500, 0.2500],
+            [0.1667, 0.8333],
+            [0.5000, 0.5000]], dtype=torch.float64)
+    """
+    smoothed = counts.double() + 1
+    return smoothed / smoothed.sum(dim=1, keepdim=True)

@@ -149,10 +149,10 @@ class CallableTransformations(nn.Module):
         for number, transform in enumerate(self._callables, start=1):
             chosen = (labels == number).nonzero(as_tuple=True)[0]
             if len(chosen):
-                result[chosen] = self._apply(number, transform, rows[chosen])
+                result[chosen] = self._mapped(number, transform, rows[chosen])
         return result
 
-    def _apply(self, number, transform, rows):
+    def _mapped(self, number, transform, rows):
         mapped = transform(rows)
         if not isinstance(mapped, torch.Tensor) or mapped.shape != rows.shape:
             found = tuple(mapped.shape) if hasattr(mapped, "shape") else type(mapped).__name__
