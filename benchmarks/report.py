@@ -184,6 +184,8 @@ def _speed_goal(name, part):
         return f"<= {protocol.MAX_EPOCH_RATIO[network]:.2f}"
     if kind == "refresh" and network in protocol.MAX_EPOCH_RATIO_OF_CLASSIFIERS:
         return f"<= {protocol.MAX_REFRESH_RATIO:.2f}"
+    if name == "pseudo-supervision/acol-gar":
+        return f"<= {protocol.MAX_EPOCH_RATIO_OF_PSEUDO_SUPERVISION:.2f}"
     if kind == "predict" and part == "same chunks":
         return f"<= {protocol.MAX_PREDICT_RATIO:.2f}"
     return ""

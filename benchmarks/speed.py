@@ -1,5 +1,6 @@
 """Speed: the estimators against bare loops, scikit-learn and ClustPy, in one process."""
 
+import math
 import os
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from .speed_estimators import (
     predict_ratios,
 )
 from .speed_networks import NETWORKS
+from .speed_pseudo_supervision import IMAGE_SHAPE, pseudo_supervision_ratios
 from .storage import RESULTS, plain, read_json, write_json
 
 CENTER_METHODS = ("sr-kmeans", "dcn")
@@ -29,7 +31,7 @@ _OF_NETWORKS = {
 }
 # The others have no targets of a classifier, or no bare counterpart was written.
 _METHODS_OF_PART = {"refresh": CLASSIFIERS, "partial-fit": CENTER_METHODS}
-PARTS = (*_OF_NETWORKS, "mini-batch-k-means", "clustpy")
+PARTS = (*_OF_NETWORKS, "mini-batch-k-means", "clustpy", "pseudo-supervision")
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
@@ -71,7 +73,8 @@ def measurement_names(networks=NETWORKS, methods=METHODS, parts=PARTS):
     ]
     if "mini-batch-k-means" in parts:
         names += [f"mini-batch-k-means/{m}" for m in methods if m in CENTER_METHODS]
-    return names + (["clustpy/dcn"] if "clustpy" in parts else [])
+    names += ["clustpy/dcn"] if "clustpy" in parts else []
+    return names + (["pseudo-supervision/acol-gar"] if "pseudo-supervision" in parts else [])
 
 
 def measure(name, n_rows, n_runs):
@@ -80,6 +83,8 @@ def measure(name, n_rows, n_runs):
     if network:
         X = noise(n_rows, NETWORKS[network[0]].n_features)
         return _OF_NETWORKS[part](X, network[0], method, n_runs)
+    if part == "pseudo-supervision":
+        return pseudo_supervision_ratios(noise(n_rows // 10, math.prod(IMAGE_SHAPE)), n_runs)
     if part == "clustpy":
         return clustpy_ratio(noise(n_rows // 4, 784), n_runs)
     return mini_batch_kmeans_ratios(noise(n_rows, 64), method, n_runs)

@@ -1,11 +1,17 @@
 """Can a simple rule name the transformations? Then the network need not look at clusters."""
 
+import copy
+
 import numpy as np
 import torch
 from sklearn.discriminant_analysis import (
     LinearDiscriminantAnalysis,
     QuadraticDiscriminantAnalysis,
 )
+
+from ._warnings import warn_user
+from .exceptions import PretextWarning
+from .training.seeds import derive_seed
 
 _MAX_ROWS = 5_000
 # Fewer rows for each map say nothing about means and covariances.
@@ -56,6 +62,38 @@ def pretext_scores(rows, transformations, seed):
         for rule in rules
     )
     return linear, quadratic
+
+
+def probe(run):
+    """Leave the scores of a run on vectors in it, and warn where they are high.
+
+    Parameters
+    ----------
+    run : Run
+        With its network, before it is trained.
+    """
+    network = run.network
+    scores = None, None
+    if not network.description.is_image:
+        scores = pretext_scores(
+            network.scaling(_some_rows(run)).cpu(),
+            copy.deepcopy(network.transformations).cpu(),
+            derive_seed(run.seed, "probe"),
+        )
+    run.values["pretext_scores"] = scores
+    if is_trivial(scores[1], network.transformations):
+        warn_user(
+            f"Covariances alone name {scores[1]:.0%} of the transformations, so the network need "
+            "not look at clusters. Keep scaling='auto', or choose other transforms.",
+            PretextWarning,
+        )
+
+
+def _some_rows(run):
+    """Return as many rows as a probe takes, spread over all of them."""
+    n_rows = min(_MAX_ROWS, len(run.rows))
+    index = torch.linspace(0, len(run.rows) - 1, n_rows).long()
+    return run.rows.gather(index, out=run.rows.empty(n_rows)).to(run.device)
 
 
 def is_trivial(quadratic, transformations):

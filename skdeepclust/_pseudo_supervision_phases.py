@@ -17,6 +17,8 @@ from .training.phases import Phase
 from .training.read_out import continued_read_out, k_means_read_out
 from .training.seeds import derive_seed
 
+# Rows of representation that are given to centres at once.
+_SLICE_ROWS = 1024
 # Names of the diagnostics that are added up over the batches of an epoch.
 _DIAGNOSTICS = ("transformation_accuracy", "affinity", "balance")
 
@@ -152,11 +154,13 @@ class ReadOutPhase(Phase):
             )
         run.tensors["centers"] = torch.from_numpy(found.centers)
         run.values.update(agreement=found.agreement, init_used=found.init_used, is_read_out=True)
-        self._assign_all(run)
+        # Where all rows were embedded they are not embedded again.
+        blocks = run.forward.chunks(run.rows) if sample is not None else slices_of(embedding)
+        self._assign_all(run, blocks)
 
-    def _assign_all(self, run):
+    def _assign_all(self, run, blocks):
         """Give every row to its nearest centre, and count which slots the clusters use."""
-        found = assign_rows(run.forward, run.rows, run.tensors["centers"])
+        found = assign_rows(blocks, len(run.rows), run.tensors["centers"], run.network.head)
         run.tensors["labels"] = found.labels
         run.tensors["slot_counts"] = found.slot_counts
         run.values["inertia"] = found.inertia
@@ -193,16 +197,34 @@ class AssignedRows(NamedTuple):
     slot_counts: torch.Tensor
 
 
+def slices_of(embedding):
+    """Yield ``start, stop, z`` of an embedding that is there, as a pass over rows would."""
+    for start in range(0, len(embedding), _SLICE_ROWS):
+        z = embedding[start : start + _SLICE_ROWS]
+        yield start, start + len(z), z
+
+
 @torch.no_grad()
-def assign_rows(forward, rows, centers):
-    """Give `rows` to `centers` in one pass through ``forward``, a ChunkedForward."""
-    head = forward.network.head
+def assign_rows(blocks, n_rows, centers, head):
+    """Give rows, as blocks of representation, to their nearest centres.
+
+    Parameters
+    ----------
+    blocks : iterable of (start, stop, Tensor)
+        The representation, block by block.
+    n_rows : int
+        Number of rows in all.
+    centers : Tensor of shape (n_clusters, embedding_dim)
+        Where to give them.
+    head : AutoClusteringHead
+        Tells the slot of each row.
+    """
     device = head.linear.weight.device
     n_slots, n_clusters = head.linear.out_features // head.n_parents, len(centers)
-    labels = torch.empty(len(rows), dtype=torch.int64)
+    labels = torch.empty(n_rows, dtype=torch.int64)
     counts = torch.zeros(n_slots * n_clusters, dtype=torch.int64)
     inertia = 0.0
-    for start, stop, z in forward.chunks(rows):
+    for start, stop, z in blocks:
         distances, labels[start:stop] = distances_in_float64(z, centers).min(dim=1)
         inertia += float(distances.sum())
         slots = head.slots(z.to(device)).argmax(dim=1).cpu()

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from ._pseudo_supervision_phases import assign_rows
+from ._pseudo_supervision_phases import assign_rows, slices_of
 from ._reservoir import MixedRows, Reservoir, draw_reservoir, with_new_rows
 from ._row_sources import TensorRows
 from .losses import slot_table
@@ -84,13 +84,15 @@ def _read_out_again(forward, reservoir, centers, seed, step):
     """Return the changed attributes of the clusters, and the reservoir with new labels."""
     sampled = reservoir.rows
     rows = TensorRows(sampled, sampled.shape[1:], str(sampled.dtype).removeprefix("torch."))
+    embedding = forward(rows)
     found = continued_read_out(
-        forward(rows).numpy(),
+        embedding.numpy(),
         reservoir.labels.numpy(),
         centers,
         random_state=derive_seed(seed, "stream read out", step),
     )
-    assigned = assign_rows(forward, rows, torch.from_numpy(found.centers))
+    head = forward.network.head
+    assigned = assign_rows(slices_of(embedding), len(rows), torch.from_numpy(found.centers), head)
     attributes = {
         "cluster_centers_": found.centers,
         "inertia_": assigned.inertia,

@@ -7,7 +7,7 @@ import torch
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from ._network_estimator import DESCRIPTION, POSITIVE_INTEGER
-from ._pretext_probe import is_trivial, pretext_scores
+from ._pretext_probe import probe
 from ._pseudo_supervision_phases import PseudoSupervisionPhase, ReadOutPhase
 from ._pseudo_supervision_stream import stream_state, stream_update
 from ._transformation_building import Settings, new_transformation_network
@@ -19,7 +19,6 @@ from .nn.transformations import IMAGE_FAMILIES, VECTOR_FAMILIES
 from .training.first_partition import NAMED_INITS
 from .training.inference import ChunkedForward, distances_in_float64, in_float64
 from .training.run import Run
-from .training.seeds import derive_seed
 
 # The paper's batch; larger data are cut into batches of about this size.
 _BATCH_SIZE = 400
@@ -441,26 +440,8 @@ class ACOLGARClustering(DeepClusterer):
         return ReadOutPhase(init=self.init, n_init=self.n_init, n_clusters=self.n_clusters)
 
     def _phases(self, run, warm):
-        self._probe(run)
+        probe(run)
         return [self._training_phase(len(run.rows)), self._read_out_phase()]
-
-    def _probe(self, run):
-        """Find out whether a simple rule names the transformations of vectors."""
-        network = run.network
-        scores = None, None
-        if not network.description.is_image:
-            scores = pretext_scores(
-                network.scaling(_first_rows(run)).cpu(),
-                copy.deepcopy(network.transformations).cpu(),
-                derive_seed(run.seed, "probe"),
-            )
-        run.values["pretext_scores"] = scores
-        if is_trivial(scores[1], network.transformations):
-            warn_user(
-                f"Covariances alone name {scores[1]:.0%} of the transformations, so the network "
-                "need not look at clusters. Keep scaling='auto', or choose other transforms.",
-                PretextWarning,
-            )
 
     def _restore_method(self, run):
         run.tensors["labels_before"] = self._nearest_labels(run.rows)
@@ -536,10 +517,3 @@ class ACOLGARClustering(DeepClusterer):
     def _stream_step(self, rows, state):
         phase = self._training_phase(_BATCH_SIZE if self.batch_size == "auto" else self.batch_size)
         return stream_update(self, phase, rows, state)
-
-
-def _first_rows(run):
-    """Return rows for the probe, spread over all of them."""
-    n_rows = min(5_000, len(run.rows))
-    index = torch.linspace(0, len(run.rows) - 1, n_rows).long()
-    return run.rows.gather(index, out=run.rows.empty(n_rows)).to(run.device)
