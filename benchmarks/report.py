@@ -1,15 +1,16 @@
 """RESULTS.md: tables made from the stored results and from nothing else."""
 
 from pathlib import Path
-from statistics import mean, stdev
 
 from . import protocol
 from .data import LOADERS
 from .memory import INITS
 from .memory import METHODS as MEMORY_METHODS
 from .methods import METHODS
+from .report_pseudo_supervision import pseudo_supervision_section
 from .speed import CLASSIFIERS, measurement_names
 from .storage import RESULTS, cell_path, read_json
+from .tables import machine_lines, number, spread, table, value_range
 
 NOT_RUN = "not run"
 
@@ -26,6 +27,7 @@ def run(arguments):
         "# Results\n\nMade by `python -m benchmarks report` from the files in `results/`; "
         "do not edit.",
         *(accuracy_section(arguments.results, data) for data in LOADERS),
+        pseudo_supervision_section(arguments.results),
         imbalance_section(read_json(arguments.results / "imbalance.json") or {}),
         speed_section(read_json(arguments.results / "speed.json") or {}),
         memory_section(read_json(arguments.results / "memory.json") or {}),
@@ -54,9 +56,12 @@ def accuracy_section(results, data):
     if data in protocol.NMI_OF_THE_PAPER:
         paper = protocol.NMI_OF_THE_PAPER[data]
         lines += [f"Goal: NMI {paper:.3f}, the figure of the SR-K-means paper.", ""]
+    if data in protocol.DEPICT_OF_THE_PAPER:
+        nmi, acc = protocol.DEPICT_OF_THE_PAPER[data]
+        lines += [f"Goal of the classifiers: DEPICT's published NMI {nmi}, ACC {acc}.", ""]
     lines += table(header, rows)
     lines += _tried(cells)
-    lines += _machines(cell["machine"] for cell in cells)
+    lines += machine_lines(cell["machine"] for cell in cells)
     return "\n".join(lines)
 
 
@@ -72,11 +77,12 @@ def _accuracy_row(cells):
     used = sorted({cell["n_used_clusters"] for cell in cells})
     phases = {phase: None for cell in cells for phase in cell.get("epochs", {})}
     epochs = [
-        f"{phase} {_range([cell['epochs'].get(phase, 0) for cell in cells])}" for phase in phases
+        f"{phase} {value_range([cell['epochs'].get(phase, 0) for cell in cells])}"
+        for phase in phases
     ]
     return [
         *scores,
-        _range(used),
+        value_range(used),
         ", ".join(epochs),
         spread([cell["seconds"] for cell in cells], digits=1),
         " ".join(str(cell["seed"]) for cell in cells),
@@ -89,9 +95,9 @@ def _tried(cells):
         [
             f"{cell['method']} {cell['seed']}",
             ", ".join(f"{name}={value}" for name, value in entry["parameters"].items()),
-            *(_number(entry["label_free"][score]) for score in ("modularity", "silhouette")),
-            _number(entry["acc"]),
-            _number(entry["nmi"]),
+            *(number(entry["label_free"][score]) for score in ("modularity", "silhouette")),
+            number(entry["acc"]),
+            number(entry["nmi"]),
             "chosen" if entry["chosen"] else "",
         ]
         for cell in cells
@@ -126,13 +132,13 @@ def imbalance_section(results):
             [
                 name,
                 *(spread([cell[name][score] for cell in cells]) for score in ("acc", "nmi", "ari")),
-                _range([cell[name]["n_used_clusters"] for cell in cells]),
+                value_range([cell[name]["n_used_clusters"] for cell in cells]),
                 " ".join(seeds),
             ]
             for name in cells[0]
         ]
         lines += ["", f"{data}:", "", *table(header, rows)]
-        lines += _machines(seed["machine"] for seed in seeds.values())
+        lines += machine_lines(seed["machine"] for seed in seeds.values())
     return "\n".join(lines if results else [*lines[:1], "", NOT_RUN])
 
 
@@ -158,7 +164,7 @@ def speed_section(results):
         "steadier one.",
         "",
         *table(header, rows),
-        *_machines(entry["machine"] for entry in results.values()),
+        *machine_lines(entry["machine"] for entry in results.values()),
     ]
     return "\n".join(lines)
 
@@ -210,7 +216,7 @@ def memory_section(results):
         f"{protocol.MAX_MEMORY_OVER_6000_ROWS_MB} MB over 6,000 rows.",
         "",
         *table(header, rows),
-        *_machines(machines),
+        *machine_lines(machines),
     ]
     return "\n".join(lines)
 
@@ -224,41 +230,3 @@ def _memory_row(cases, n_rows):
         for base in (512, 6_000)
     ]
     return [str(n_rows), f"{peak:.1f}", *over, f"{cases[n_rows]['seconds']:.1f}"]
-
-
-def table(header, rows):
-    """Return the lines of a Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return ["| " + " | ".join(line) + " |" for line in lines]
-
-
-def spread(values, digits=3):
-    """Return mean ± standard deviation; the value alone where there is one."""
-    text = f"{mean(values):.{digits}f}"
-    return text if len(values) == 1 else f"{text} ± {stdev(values):.{digits}f}"
-
-
-def _range(values):
-    low, high = min(values), max(values)
-    return str(low) if low == high else f"{low}-{high}"
-
-
-def _number(value):
-    return "" if value is None else f"{value:.3f}"
-
-
-def _machines(machines):
-    """Return a line for each different machine or set of versions."""
-    described = {}
-    for machine in machines:
-        versions = ", ".join(f"{name} {v}" for name, v in machine["versions"].items())
-        text = f"{machine['cpu']}, {machine['threads']} threads; {versions}"
-        described.setdefault(text, []).append((machine["date"][:10], machine["load"]))
-    lines = []
-    for text, measured in described.items():
-        dates = sorted({date for date, _ in measured})
-        when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-        loads = [load for _, load in measured if load is not None]
-        busy = f"; load {min(loads):.1f} to {max(loads):.1f}" if loads else ""
-        lines += ["", f"Measured {when} on {text}{busy}."]
-    return lines

@@ -14,6 +14,7 @@ from .exceptions import PretextWarning
 from .training.seeds import derive_seed
 
 _MAX_ROWS = 5_000
+_MAX_VALUES = 4 * 2**20
 # Fewer rows for each map say nothing about means and covariances.
 _MIN_ROWS_PER_TRANSFORM = 10
 _REGULARIZATION = 0.01
@@ -91,7 +92,8 @@ def probe(run):
 
 def _some_rows(run):
     """Return as many rows as a probe takes, spread over all of them."""
-    n_rows = min(_MAX_ROWS, len(run.rows))
+    n_wanted = min(_MAX_ROWS, max(500, _MAX_VALUES // run.rows.n_features))
+    n_rows = min(n_wanted, len(run.rows))
     index = torch.linspace(0, len(run.rows) - 1, n_rows).long()
     return run.rows.gather(index, out=run.rows.empty(n_rows)).to(run.device)
 

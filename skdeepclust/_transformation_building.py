@@ -21,7 +21,6 @@ from .nn.transformations import (
 from .training.seeds import derive_seed, isolated_torch_randomness, torch_generator
 from .training.whitening import fit_whitening
 
-_HIDDEN_DIMS = (512, 512)
 _EMBEDDING_DIM_OF_IMAGES = 2048
 _EMBEDDING_DIM_OF_VECTORS = 256
 
@@ -35,7 +34,7 @@ class Settings:
     n_transforms: int | None
     n_duplicates: int
     encoder: object
-    hidden_dims: object
+    hidden_dims: tuple
     embedding_dim: object
     scaling: str | None
     averages: bool
@@ -65,12 +64,11 @@ def new_transformation_network(settings, rows, statistics, seed, batch_size):
     embedding_dim = settings.embedding_dim
     if isinstance(embedding_dim, str):
         embedding_dim = _EMBEDDING_DIM_OF_IMAGES if is_image else _EMBEDDING_DIM_OF_VECTORS
-    hidden_dims = settings.hidden_dims
     is_named = isinstance(settings.encoder, str)
     description = TransformationNetworkDescription(
         row_shape=rows.row_shape,
         encoder=settings.encoder if is_named else "own",
-        hidden_dims=_HIDDEN_DIMS if isinstance(hidden_dims, str) else tuple(map(int, hidden_dims)),
+        hidden_dims=settings.hidden_dims,
         embedding_dim=int(embedding_dim),
         scaling=scaling_name,
         whitened_dim=whitened_dim,

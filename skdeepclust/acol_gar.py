@@ -22,6 +22,7 @@ from .training.run import Run
 
 # The paper's batch; larger data are cut into batches of about this size.
 _BATCH_SIZE = 400
+_HIDDEN_DIMS = (512, 512)
 # Training that names so little more than chance has found nothing in the data.
 _LEAST_GAIN = 0.05
 
@@ -199,7 +200,7 @@ class ACOLGARClustering(DeepClusterer):
     >>> glyphs[1, 0, 1:4, 2] = glyphs[1, 0, 3, 2:7] = glyphs[1, 0, 1:6, 6] = 1.0
     >>> X = np.repeat(glyphs, 40, axis=0) + random.normal(0, 0.1, (80, 1, 8, 8))
     >>> model = ACOLGARClustering(
-    ...     n_clusters=2, n_duplicates=4, embedding_dim=64, max_epochs=5, random_state=0
+    ...     n_clusters=2, n_duplicates=4, embedding_dim=64, max_epochs=40, random_state=0
     ... )
     >>> labels = model.fit_predict(X.astype("float32"))
     >>> bool((labels[:40] == labels[0]).all() and (labels[40:] == 1 - labels[0]).all())
@@ -386,11 +387,42 @@ class ACOLGARClustering(DeepClusterer):
         forward = ChunkedForward(log_probability_of_truth, self._chunk_rows, self._current_device())
         return float(forward(rows, estimator_name=type(self).__name__).double().mean())
 
+    def partial_fit(self, X, y=None):
+        """Learn from the next rows of a stream.
+
+        A new estimator keeps rows until it has a batch, and ten a cluster, and starts as `fit`
+        does. From then on new rows wait until there are as many as softmax units; a training
+        step is taken then, on batches that are half new and half a sample of all rows so far,
+        and the centres are found anew in that sample. Cluster ids keep their meaning. Predictions
+        change in such calls alone.
+
+        A pass in chunks is not the same as `fit`. A stream sorted by class is split evenly, as
+        the balance of the units wants, and nothing is promised for data that change.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or images (n_samples, C, H, W)
+            The next rows.
+        y : ignored
+            There for the sake of pipelines.
+
+        Returns
+        -------
+        self : object
+            The estimator; `labels_` is of these rows.
+        """
+        return super().partial_fit(X, y)
+
     # -- fit -------------------------------------------------------------------------------
 
     def _resolved_batch_size(self, n_rows):
         wanted = _BATCH_SIZE if self.batch_size == "auto" else int(self.batch_size)
         return min(wanted, n_rows)
+
+    def _resolved_hidden_dims(self, n_rows):
+        if isinstance(self.hidden_dims, str):
+            return _HIDDEN_DIMS
+        return super()._resolved_hidden_dims(n_rows)
 
     def _pretrainer(self):
         return None
@@ -404,14 +436,13 @@ class ACOLGARClustering(DeepClusterer):
                 "readout='slots' reads a head that was trained on the representation as it is; "
                 "set test_time_averaging=False and representation_norm=None."
             )
-        self._resolved_hidden_dims(len(rows))
         settings = Settings(
             n_clusters=self.n_clusters,
             transforms=self.transforms,
             n_transforms=self.n_transforms,
             n_duplicates=self.n_duplicates,
             encoder=self.encoder,
-            hidden_dims=self.hidden_dims,
+            hidden_dims=self._resolved_hidden_dims(len(rows)),
             embedding_dim=self.embedding_dim,
             scaling=self.scaling,
             averages=bool(self.test_time_averaging),

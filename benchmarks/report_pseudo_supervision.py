@@ -1,0 +1,89 @@
+"""The tables of ACOL-GAR: variants at the end of their training, and curves over time."""
+
+from .pseudo_supervision import LOADERS, VARIANTS, result_path
+from .storage import read_json
+from .tables import machine_lines, number, spread, table, value_range
+
+_SEEDS = range(5)
+
+
+def pseudo_supervision_section(results):
+    """Return the tables of all data sets with stored cells."""
+    lines = [
+        "## ACOL-GAR",
+        "",
+        "Trained on the train rows. ACC matches clusters to classes one to one, purity gives each "
+        "its most frequent class. The unseen rows are given to the centres of K-means on the "
+        "train rows (at most 8,192 of them); refitted is K-means on the unseen rows themselves.",
+    ]
+    for data in LOADERS:
+        found = {name: _finished(results, data, name) for name in VARIANTS}
+        found = {name: cells for name, cells in found.items() if cells}
+        if found:
+            cells = [cell for group in found.values() for cell in group]
+            lines += ["", f"{data}:", "", *_variants(found), *_read_outs(found), *_curves(found)]
+            lines += machine_lines(cell["machine"] for cell in cells)
+    return "\n".join(lines if len(lines) > 3 else [*lines[:2], "not run"])
+
+
+def _finished(results, data, variant):
+    cells = [read_json(result_path(results, data, variant, seed)) for seed in _SEEDS]
+    return [cell for cell in cells if cell is not None and cell["finished"]]
+
+
+def _variants(found):
+    header = ["variant", "ACC", "purity", "NMI", "ACC refitted", "transformations named"]
+    header += ["affinity", "balance", "agreement", "slots used", "epochs", "training s", "seeds"]
+    rows = []
+    for name, cells in found.items():
+        last = [cell["curve"][-1] for cell in cells]
+        unseen = [point["unseen"] for point in last]
+        rows.append(
+            [
+                name,
+                *(spread([scores[key] for scores in unseen]) for key in ("acc", "purity", "nmi")),
+                spread([point["unseen, refitted"]["acc"] for point in last]),
+                *(
+                    spread([point[key] for point in last])
+                    for key in ("transformation_accuracy", "affinity", "balance", "agreement")
+                ),
+                value_range([cell["n_active_slots"] for cell in cells]),
+                value_range([cell["epochs"] for cell in cells]),
+                spread([point["training_seconds"] for point in last], digits=0),
+                " ".join(str(cell["seed"]) for cell in cells),
+            ]
+        )
+    return table(header, rows)
+
+
+def _read_outs(found):
+    cells = found.get("default", [])
+    if not cells:
+        return []
+    rows = []
+    for name in cells[0]["read_outs"]:
+        unseen = [cell["read_outs"][name]["unseen"] for cell in cells]
+        rows.append([name, *(spread([s[key] for s in unseen]) for key in ("acc", "purity", "nmi"))])
+    header = ["read-out of the default", "ACC", "purity", "NMI"]
+    return ["", "Other ways to read clusters out of the same networks:", "", *table(header, rows)]
+
+
+def _curves(found):
+    rows = [
+        [
+            f"{name} {cell['seed']}",
+            str(point["epoch"]),
+            f"{point['training_seconds']:.0f}",
+            number(point["unseen"]["acc"]),
+            number(point["unseen"]["nmi"]),
+            number(point["transformation_accuracy"]),
+            number(point["affinity"]),
+            number(point["agreement"]),
+        ]
+        for name, cells in found.items()
+        if name == "default"
+        for cell in cells
+        for point in cell["curve"]
+    ]
+    header = ["variant and seed", "epoch", "training s", "ACC", "NMI", "transformations named"]
+    return ["", *table([*header, "affinity", "agreement"], rows)] if rows else []
