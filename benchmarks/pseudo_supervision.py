@@ -20,6 +20,7 @@ from skdeepclust.metrics import clustering_accuracy, purity_score
 from skdeepclust.training.inference import distances_in_float64
 from skdeepclust.training.read_out import k_means_read_out
 
+from .image_encoders import IMAGE_ENCODERS
 from .image_maps import IMAGE_MAPS
 from .machine import describe_machine
 from .storage import RESULTS, plain, read_json, write_json
@@ -45,6 +46,7 @@ VARIANTS = {
     "rotations": {"transforms": "rotations"},
     "flips": {"transforms": "flips"},
     **{name: {"transforms": maps} for name, maps in IMAGE_MAPS.items()},
+    **IMAGE_ENCODERS,
 }
 
 
@@ -88,7 +90,7 @@ def run(arguments):
 
 def result_path(results, data, variant, seed):
     """Return where a cell is stored."""
-    folder = variant.replace(" ", "-").replace(",", "")
+    folder = "".join(c for c in variant.replace(" ", "-") if c not in ",:")
     return Path(results) / "pseudo_supervision" / data / folder / f"seed{seed}.json"
 
 

@@ -76,10 +76,8 @@ def _accuracy_row(cells):
     scores = [spread([cell[name] for cell in cells]) for name in ("acc", "nmi", "ari")]
     used = sorted({cell["n_used_clusters"] for cell in cells})
     phases = {phase: None for cell in cells for phase in cell.get("epochs", {})}
-    epochs = [
-        f"{phase} {value_range([cell['epochs'].get(phase, 0) for cell in cells])}"
-        for phase in phases
-    ]
+    counts = {phase: [cell["epochs"].get(phase, 0) for cell in cells] for phase in phases}
+    epochs = [f"{phase} {value_range(values)}" for phase, values in counts.items()]
     return [
         *scores,
         value_range(used),
