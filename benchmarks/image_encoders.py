@@ -46,5 +46,6 @@ IMAGE_ENCODERS = {
     "net: half the maps": _convolutional((16, 16, 32, 32), (1, 1, 1, 1), {1, 3}, 0.25, 2048),
     "net: first stride 2": _convolutional((32, 32, 64, 64), (2, 1, 1, 1), {1, 3}, 0.25, 2048),
     "net: strides for pooling": _convolutional((32, 32, 64, 64), (1, 2, 1, 2), set(), 0.0, 2048),
-    "net: light": _convolutional((16, 32, 64), (2, 1, 2), set(), 0.0, 1024),
+    "net: two convolutions": _convolutional((32, 64), (1, 2), set(), 0.0, 1024),
+    "net: two convolutions, both stride 2": _convolutional((32, 64), (2, 2), set(), 0.0, 1024),
 }

@@ -16,6 +16,7 @@ _NEGATIVE_SLOPE = 0.01
 _N_MAPS = 50
 # Convolutions are stacked, each halving the sides, until the larger side is at most this.
 _TARGET_SIDE = 13
+_LEAST_POOLED_SIDE = 4
 
 
 class StagedEncoder(nn.Module):
@@ -228,7 +229,8 @@ def relu_conv_encoder(row_shape, embedding_dim):
     """Return the six-layer network of pseudo supervision for ``(C, H, W)`` images.
 
     Two pairs of 3 x 3 convolutions of 32 and 64 maps, each pair followed by pooling that halves
-    the sides and by dropout of 0.2 and 0.3, then a wide layer; ReLU throughout.
+    the sides, though not to less than 4 pixels, and by dropout of 0.2 and 0.3, then a wide layer;
+    ReLU throughout.
 
     Parameters
     ----------
@@ -256,8 +258,8 @@ def relu_conv_encoder(row_shape, embedding_dim):
     channels, *sides = row_shape
     stages = []
     for n_maps, dropout in ((32, 0.2), (64, 0.3)):
-        # A side of one pixel cannot be halved.
-        pooled = [min(2, side) for side in sides]
+        # Fewer places than 4 x 4 would not tell where in the image something is.
+        pooled = [2 if side >= 2 * _LEAST_POOLED_SIDE else 1 for side in sides]
         stages.append(
             nn.Sequential(
                 nn.Conv2d(channels, n_maps, 3, padding=1),
