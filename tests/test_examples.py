@@ -38,11 +38,24 @@ def test_every_example_is_tested_and_short():
         "cluster_digits",
         "pipeline_and_search",
         "plot_mi_kmeans_link",
+        "recluster_digits",
         "resume_training",
         "stream_digits",
     }
     for path in EXAMPLES.glob("*.py"):
         assert len(path.read_text().splitlines()) <= 100, path.name
+
+
+@pytest.mark.filterwarnings("ignore::skdeepclust.exceptions.PretextWarning")
+def test_recluster_digits(tmp_path, capsys):
+    picture = tmp_path / "digits.png"
+    load_example("recluster_digits").main(picture, epochs=10)
+    lines = capsys.readouterr().out.splitlines()
+    finer = [scores_in(line.replace(",", ""))[1] for line in lines if " clusters: NMI" in line]
+    # More clusters are purer, and ten epochs find more than chance.
+    assert len(finer) == 3 and 0.2 < finer[0] < finer[1] < finer[2] < 1
+    assert any("holds the digits" in line for line in lines)
+    assert picture.read_bytes().startswith(PNG_SIGNATURE)
 
 
 def test_cluster_digits(tmp_path, capsys):

@@ -16,7 +16,7 @@ _NEGATIVE_SLOPE = 0.01
 _N_MAPS = 50
 # Convolutions are stacked, each halving the sides, until the larger side is at most this.
 _TARGET_SIDE = 13
-_LEAST_POOLED_SIDE = 4
+_LEAST_SIDE_TO_POOL = 12
 
 
 class StagedEncoder(nn.Module):
@@ -226,11 +226,12 @@ def relu_mlp_encoder(row_shape, hidden_dims, embedding_dim, *, dropout):
 
 
 def relu_conv_encoder(row_shape, embedding_dim):
-    """Return the six-layer network of pseudo supervision for ``(C, H, W)`` images.
+    """Return a network of pseudo supervision for ``(C, H, W)`` images; ReLU throughout.
 
-    Two pairs of 3 x 3 convolutions of 32 and 64 maps, each pair followed by pooling that halves
-    the sides, though not to less than 4 pixels, and by dropout of 0.2 and 0.3, then a wide layer;
-    ReLU throughout.
+    The six layers of the paper: two pairs of 3 x 3 convolutions of 32 and 64 maps, each pair
+    followed by pooling that halves the sides and by dropout of 0.2 and 0.3, then a wide layer.
+    Images of fewer than 12 pixels a side leave nothing to pool; they have one convolution of 32
+    and one of 64 maps, the second one of stride 2.
 
     Parameters
     ----------
@@ -256,25 +257,36 @@ def relu_conv_encoder(row_shape, embedding_dim):
     torch.Size([2, 2048])
     """
     channels, *sides = row_shape
-    stages = []
-    for n_maps, dropout in ((32, 0.2), (64, 0.3)):
-        # Fewer places than 4 x 4 would not tell where in the image something is.
-        pooled = [2 if side >= 2 * _LEAST_POOLED_SIDE else 1 for side in sides]
-        stages.append(
-            nn.Sequential(
-                nn.Conv2d(channels, n_maps, 3, padding=1),
-                nn.ReLU(),
-                nn.Conv2d(n_maps, n_maps, 3, padding=1),
-                nn.ReLU(),
-                nn.MaxPool2d(pooled),
-                nn.Dropout(dropout),
-            )
-        )
-        channels = n_maps
-        sides = [side // pool for side, pool in zip(sides, pooled, strict=True)]
-    n_flat = channels * sides[0] * sides[1]
+    if max(sides) < _LEAST_SIDE_TO_POOL:
+        stages = [
+            nn.Sequential(nn.Conv2d(channels, 32, 3, padding=1), nn.ReLU()),
+            nn.Sequential(nn.Conv2d(32, 64, 3, stride=2, padding=1), nn.ReLU()),
+        ]
+        sides = [(side + 1) // 2 for side in sides]
+    else:
+        stages = [_pooled_pair(channels, 32, sides, 0.2)]
+        sides = _halved(sides)
+        stages.append(_pooled_pair(32, 64, sides, 0.3))
+        sides = _halved(sides)
+    n_flat = 64 * sides[0] * sides[1]
     stages.append(nn.Sequential(nn.Flatten(), nn.Linear(n_flat, embedding_dim), nn.ReLU()))
     return StagedEncoder(stages).to(memory_format=torch.channels_last)
+
+
+def _pooled_pair(channels, n_maps, sides, dropout):
+    """Return two convolutions, pooling and dropout; a side of one pixel is not pooled."""
+    return nn.Sequential(
+        nn.Conv2d(channels, n_maps, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(n_maps, n_maps, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d([min(2, side) for side in sides]),
+        nn.Dropout(dropout),
+    )
+
+
+def _halved(sides):
+    return [max(1, side // 2) for side in sides]
 
 
 def initialise_weights(module, generator):
