@@ -102,7 +102,8 @@ class ACOLGARClustering(DeepClusterer):
         whitened the transformations are betrayed by variances.
     readout : {"k-means", "slots"}, default="k-means"
         What `predict` and `predict_proba` read: distances to the centres, or the softmax over
-        the duplicates of the identity, mapped to clusters by `slot_table_`. Neither is
+        the duplicates of the identity, mapped to clusters by `slot_table_`. The loss sees the
+        sum of the duplicates alone, so they need not tell the clusters apart. Neither is
         calibrated.
     test_time_averaging : bool, default=False
         Whether the representation of a row is the mean over all its transformations.
@@ -347,9 +348,11 @@ class ACOLGARClustering(DeepClusterer):
         run.history, run.stop_reason = list(other.history_), other.stop_reason_
         scores = other.pretext_linear_score_, other.pretext_quadratic_score_
         run.values.update(n_iter=other.n_iter_, pretext_scores=scores)
+        run.phase.begin(run)
         described = {name: vars(other)[name] for name in DESCRIPTION if name in vars(other)}
         other._take_over(other._finished_attributes(run, described, keep_ids=False))
-        other._warn_of_unused(other.labels_)
+        # Nothing was trained, so there is nothing new to tell of the transformations.
+        DeepClusterer._warn_of_unused(other, other.labels_)
         return other
 
     def score(self, X, y=None):
@@ -390,8 +393,8 @@ class ACOLGARClustering(DeepClusterer):
     def partial_fit(self, X, y=None):
         """Learn from the next rows of a stream.
 
-        A new estimator keeps rows until it has a batch, and ten a cluster, and starts as `fit`
-        does. From then on new rows wait until there are as many as softmax units; a training
+        A new estimator keeps rows until there are ``10 * n_clusters`` and a whole batch (400),
+        and starts as `fit` does. From then on new rows wait until there are as many as softmax units; a training
         step is taken then, on batches that are half new and half a sample of all rows so far,
         and the centres are found anew in that sample. Cluster ids keep their meaning. Predictions
         change in such calls alone.
