@@ -394,10 +394,10 @@ class ACOLGARClustering(DeepClusterer):
         """Learn from the next rows of a stream.
 
         A new estimator keeps rows until there are ``10 * n_clusters`` and a whole batch (400),
-        and starts as `fit` does. From then on new rows wait until there are as many as softmax units; a training
-        step is taken then, on batches that are half new and half a sample of all rows so far,
-        and the centres are found anew in that sample. Cluster ids keep their meaning. Predictions
-        change in such calls alone.
+        and starts as `fit` does. From then on new rows wait until there are as many as softmax
+        units; a training step is taken then, on batches that are half new and half a sample of
+        all rows so far, and the centres are found anew in that sample. Cluster ids keep their
+        meaning. Predictions change in such calls alone.
 
         A pass in chunks is not the same as `fit`. A stream sorted by class is split evenly, as
         the balance of the units wants, and nothing is promised for data that change.
