@@ -3,6 +3,8 @@
 import torch
 from torch import nn
 
+from skdeepclust.nn.encoders import initialise_weights
+
 
 def _convolutional(maps, strides, n_pooled, dropout, n_hidden):
     """Return a builder of 3 x 3 convolutions with ReLU, then one wide layer.
@@ -30,10 +32,8 @@ def _convolutional(maps, strides, n_pooled, dropout, n_hidden):
         with torch.no_grad():
             n_flat = body(torch.zeros(1, *input_shape)).shape[1]
         network = nn.Sequential(body, nn.Linear(n_flat, embedding_dim), nn.ReLU())
-        for layer in network.modules():
-            if isinstance(layer, (nn.Conv2d, nn.Linear)):
-                nn.init.xavier_uniform_(layer.weight)
-                nn.init.zeros_(layer.bias)
+        # The estimator lends torch's generator while it builds.
+        initialise_weights(network, generator=None)
         return network.to(memory_format=torch.channels_last)
 
     return {"encoder": build, "embedding_dim": n_hidden}

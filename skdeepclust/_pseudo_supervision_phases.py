@@ -10,6 +10,7 @@ from .losses import (
     pooled_log_probabilities,
     pseudo_supervised_cross_entropy,
     scaled_frobenius,
+    slot_table,
 )
 from .training.first_partition import embed_sample, embedding_sample_size
 from .training.inference import distances_in_float64
@@ -195,6 +196,22 @@ class AssignedRows(NamedTuple):
     labels: torch.Tensor
     inertia: float
     slot_counts: torch.Tensor
+
+
+def read_out_attributes(network, centers, inertia, n_rows, slot_counts):
+    """Return the fitted attributes that a partition of `n_rows` rows gives.
+
+    The head was trained on the representation as it is, so an averaged or normalised one has
+    no slots.
+    """
+    has_slots = not (network.description.averages or network.description.normalizes)
+    return {
+        "cluster_centers_": centers.numpy().copy(),
+        "inertia_": inertia,
+        "temperature_": inertia / n_rows,
+        "slot_table_": slot_table(slot_counts).numpy() if has_slots else None,
+        "n_active_slots_": int((slot_counts.sum(dim=1) > 0).sum()) if has_slots else None,
+    }
 
 
 def slices_of(embedding):

@@ -3,10 +3,9 @@
 import numpy as np
 import torch
 
-from ._pseudo_supervision_phases import assign_rows, slices_of
+from ._pseudo_supervision_phases import assign_rows, read_out_attributes, slices_of
 from ._reservoir import MixedRows, Reservoir, draw_reservoir, with_new_rows
 from ._row_sources import TensorRows
-from .losses import slot_table
 from .training.inference import ChunkedForward
 from .training.read_out import continued_read_out
 from .training.seeds import derive_seed
@@ -66,8 +65,6 @@ def stream_update(estimator, phase, rows, state):
     losses = stream_steps(estimator.net_, phase, mixed, tensors, seed=seed, step=step)
     forward = ChunkedForward(network, estimator._chunk_rows, estimator._current_device())
     changed, reservoir = _read_out_again(forward, reservoir, estimator.cluster_centers_, seed, step)
-    if estimator.slot_table_ is None:
-        changed.update(slot_table_=None, n_active_slots_=None)
     return {
         **changed,
         "_stream_state": {**state, **_packed(reservoir), "waiting": waiting[:0].clone()},
@@ -91,16 +88,12 @@ def _read_out_again(forward, reservoir, centers, seed, step):
         centers,
         random_state=derive_seed(seed, "stream read out", step),
     )
-    head = forward.network.head
-    assigned = assign_rows(slices_of(embedding), len(rows), torch.from_numpy(found.centers), head)
+    network, centers = forward.network, torch.from_numpy(found.centers)
+    assigned = assign_rows(slices_of(embedding), len(rows), centers, network.head)
     attributes = {
-        "cluster_centers_": found.centers,
-        "inertia_": assigned.inertia,
-        "temperature_": assigned.inertia / len(rows),
+        **read_out_attributes(network, centers, assigned.inertia, len(rows), assigned.slot_counts),
         "readout_agreement_": None,
         "init_used_": found.init_used,
-        "slot_table_": slot_table(assigned.slot_counts).numpy(),
-        "n_active_slots_": int((assigned.slot_counts.sum(dim=1) > 0).sum()),
     }
     return attributes, reservoir._replace(labels=assigned.labels)
 

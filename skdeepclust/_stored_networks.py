@@ -5,7 +5,7 @@ import copy
 from .nn.network import NetworkDescription, check_size, rebuild_network
 from .nn.transformation_network import (
     TransformationNetworkDescription,
-    check_transformation_size,
+    n_built_values,
     rebuild_transformation_network,
 )
 from .training.seeds import isolated_torch_randomness
@@ -86,7 +86,7 @@ def rebuild(description, weights, own_encoder=None, own_transforms=None):
         if isinstance(description, NetworkDescription):
             check_size(description, weights)
             return rebuild_network(description, weights, own_encoder=own_encoder)
-        check_transformation_size(description, weights)
+        check_size(description, weights, n_built_values)
         return rebuild_transformation_network(
             description, weights, own_encoder=own_encoder, own_transforms=own_transforms or ()
         )

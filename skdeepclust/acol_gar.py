@@ -8,13 +8,13 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from ._network_estimator import DESCRIPTION, POSITIVE_INTEGER
 from ._pretext_probe import probe
-from ._pseudo_supervision_phases import PseudoSupervisionPhase, ReadOutPhase
+from ._pseudo_supervision_phases import PseudoSupervisionPhase, ReadOutPhase, read_out_attributes
 from ._pseudo_supervision_stream import stream_state, stream_update
 from ._transformation_building import Settings, new_transformation_network
 from ._warnings import warn_user
 from .base import COMMON_CONSTRAINTS, DeepClusterer
 from .exceptions import PretextWarning
-from .losses import distance_memberships, pooled_log_probabilities, slot_table
+from .losses import distance_memberships, pooled_log_probabilities
 from .nn.transformations import IMAGE_FAMILIES, VECTOR_FAMILIES
 from .training.first_partition import NAMED_INITS
 from .training.inference import ChunkedForward, distances_in_float64, in_float64
@@ -491,17 +491,14 @@ class ACOLGARClustering(DeepClusterer):
         if not run.values.get("is_read_out"):
             # Interrupted, or asked for before the end: the clusters of these weights.
             self._read_out_phase().read_out(run)
-        counts = run.tensors["slot_counts"]
-        is_plain = not (run.network.description.averages or run.network.description.normalizes)
+        centers, counts = run.tensors["centers"], run.tensors["slot_counts"]
         linear, quadratic = run.values["pretext_scores"]
         return {
-            "cluster_centers_": run.tensors["centers"].numpy().copy(),
-            "inertia_": run.values["inertia"],
-            "temperature_": run.values["inertia"] / len(run.rows),
+            **read_out_attributes(
+                run.network, centers, run.values["inertia"], len(run.rows), counts
+            ),
             "readout_agreement_": run.values["agreement"],
             "init_used_": run.values["init_used"],
-            "slot_table_": slot_table(counts).numpy() if is_plain else None,
-            "n_active_slots_": int((counts.sum(dim=1) > 0).sum()) if is_plain else None,
             "pretext_linear_score_": linear,
             "pretext_quadratic_score_": quadratic,
             "_readout_fitted": self.readout,

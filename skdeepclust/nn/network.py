@@ -174,6 +174,11 @@ def rebuild_network(description, weights, *, own_encoder=None):
     network = build_network(description, scaling, own_encoder=own_encoder)
     if "head.scaled_weight" in weights:
         add_head(network, *weights["head.scaled_weight"].shape)
+    return with_weights(network, weights)
+
+
+def with_weights(network, weights):
+    """Return `network` with `weights`, ready to predict; ValueError if they are another's."""
     try:
         network.load_state_dict(weights)
     except RuntimeError as error:
@@ -197,7 +202,7 @@ def add_head(network, n_clusters, embedding_dim):
     network.head = LinearHead(n_clusters, embedding_dim, like.dtype).to(like.device)
 
 
-def check_size(description, weights):
+def check_size(description, weights, n_built_values=None):
     """Raise ValueError when the network described would be larger than its weights.
 
     Parameters
@@ -206,9 +211,12 @@ def check_size(description, weights):
         Of a network that was not built yet.
     weights : dict of str to Tensor
         Its `state_dict`.
+    n_built_values : callable, default=None
+        Counts the weights of the parts that are built for another kind of description.
     """
     n_values = sum(weight.numel() for weight in weights.values())
-    if len(description.hidden_dims) > len(weights) or _n_built_values(description) > n_values:
+    count = n_built_values or _n_built_values
+    if len(description.hidden_dims) > len(weights) or count(description) > n_values:
         raise ValueError(f"the network described is larger than its {n_values} weights")
 
 

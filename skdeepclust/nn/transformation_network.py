@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from .encoders import StagedEncoder, initialise_weights, relu_conv_encoder, relu_mlp_encoder
-from .network import EmbeddingNetwork, users_encoder
+from .network import EmbeddingNetwork, users_encoder, with_weights
 from .scaling import InputScaling, PrincipalWhitening
 from .transformations import (
     IMAGE_FAMILIES,
@@ -230,29 +230,10 @@ def rebuild_transformation_network(description, weights, *, own_encoder=None, ow
     network = build_transformation_network(
         description, scaling, transformations, own_encoder=own_encoder
     )
-    try:
-        network.load_state_dict(weights)
-    except RuntimeError as error:
-        raise ValueError(str(error)) from error
-    return network.eval()
+    return with_weights(network, weights)
 
 
-def check_transformation_size(description, weights):
-    """Raise ValueError when the network described would be larger than its weights.
-
-    Parameters
-    ----------
-    description : TransformationNetworkDescription
-        Of a network that was not built yet.
-    weights : dict of str to Tensor
-        Its `state_dict`.
-    """
-    n_values = sum(weight.numel() for weight in weights.values())
-    if len(description.hidden_dims) > len(weights) or _n_built_values(description) > n_values:
-        raise ValueError(f"the network described is larger than its {n_values} weights")
-
-
-def _n_built_values(description):
+def n_built_values(description):
     """Return how many weights the parts have that are built here, without building them."""
     has_own_encoder = description.encoder == "own"
     stand_in = replace(description, encoder="mlp") if has_own_encoder else description
