@@ -15,6 +15,12 @@ def spread(values, digits=3):
     return text if len(values) == 1 else f"{text} ± {stdev(values):.{digits}f}"
 
 
+def spread_of_known(values):
+    """Return :func:`spread` of the values that are not None; nothing where there are none."""
+    known = [value for value in values if value is not None]
+    return spread(known) if known else ""
+
+
 def value_range(values):
     """Return the smallest and the largest value, or the one there is."""
     low, high = min(values), max(values)
