@@ -6,27 +6,28 @@ from torch import nn
 from skdeepclust.nn.encoders import initialise_weights
 
 
-def _convolutional(maps, strides, n_pooled, dropout, n_hidden):
+def _convolutional(maps, strides, dropouts, n_hidden, *, pools=False):
     """Return a builder of 3 x 3 convolutions with ReLU, then one wide layer.
 
     Parameters
     ----------
     maps, strides : sequence of int
         Of each convolution.
-    n_pooled : set of int
-        Numbers of the convolutions that are followed by pooling and dropout.
-    dropout : float
-        Rate after pooling.
+    dropouts : sequence of float
+        Rate after each convolution.
     n_hidden : int
         Width of the last layer.
+    pools : bool
+        Whether the convolutions with dropout are followed by pooling too.
     """
 
     def build(input_shape, embedding_dim):
         layers, channels = [], input_shape[0]
-        for number, (n_maps, stride) in enumerate(zip(maps, strides, strict=True)):
+        for n_maps, stride, dropout in zip(maps, strides, dropouts, strict=True):
             layers += [nn.Conv2d(channels, n_maps, 3, stride, padding=1), nn.ReLU()]
-            if number in n_pooled:
-                layers += [nn.MaxPool2d(2), nn.Dropout(dropout)]
+            if dropout is not None:
+                layers += [nn.MaxPool2d(2)] if pools else []
+                layers += [nn.Dropout(dropout)]
             channels = n_maps
         body = nn.Sequential(*layers, nn.Flatten())
         with torch.no_grad():
@@ -39,13 +40,18 @@ def _convolutional(maps, strides, n_pooled, dropout, n_hidden):
     return {"encoder": build, "embedding_dim": n_hidden}
 
 
-_PAPERS = ((32, 32, 64, 64), (1, 1, 1, 1), {1, 3})
-IMAGE_ENCODERS = {
-    "net: 512 wide": _convolutional(*_PAPERS, 0.25, 512),
-    "net: no dropout": _convolutional(*_PAPERS, 0.0, 2048),
-    "net: half the maps": _convolutional((16, 16, 32, 32), (1, 1, 1, 1), {1, 3}, 0.25, 2048),
-    "net: first stride 2": _convolutional((32, 32, 64, 64), (2, 1, 1, 1), {1, 3}, 0.25, 2048),
-    "net: strides for pooling": _convolutional((32, 32, 64, 64), (1, 2, 1, 2), set(), 0.0, 2048),
-    "net: two convolutions": _convolutional((32, 64), (1, 2), set(), 0.0, 1024),
-    "net: two convolutions, both stride 2": _convolutional((32, 64), (2, 2), set(), 0.0, 1024),
+_PAPERS = (32, 32, 64, 64), (1, 1, 1, 1)
+_AT_POOLS = (None, 0.2, None, 0.3)
+NETWORKS = {
+    "paper": {},
+    "512 wide": _convolutional(*_PAPERS, _AT_POOLS, 512, pools=True),
+    "no dropout": _convolutional(*_PAPERS, (None, 0.0, None, 0.0), 2048, pools=True),
+    "half the maps": _convolutional((16, 16, 32, 32), (1, 1, 1, 1), _AT_POOLS, 2048, pools=True),
+    "two strides": _convolutional((32, 64), (2, 2), (None, None), 1024),
+    "two strides, dropout": _convolutional((32, 64), (2, 2), (None, 0.3), 1024),
+    "two strides, three convolutions": _convolutional(
+        (32, 64, 64), (2, 2, 1), (None, None, 0.3), 1024
+    ),
+    "three strides": _convolutional((32, 64, 64), (2, 2, 2), (None, None, 0.3), 1024),
+    "stride, then pool": _convolutional((32, 64), (2, 1), (None, 0.3), 1024, pools=True),
 }

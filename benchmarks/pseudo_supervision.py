@@ -12,7 +12,14 @@ from skdeepclust import ACOLGARClustering
 from skdeepclust._validation import open_rows
 
 from .machine import describe_machine
-from .pseudo_supervision_protocol import DATA, N_INIT, SEEDS, load_split, variants_of
+from .pseudo_supervision_protocol import (
+    DATA,
+    N_INIT,
+    SEEDS,
+    load_split,
+    networks_of,
+    variants_of,
+)
 from .pseudo_supervision_scores import kmeans_scores, read_outs, rows_to_fit, simple_rules
 from .storage import RESULTS, plain, read_json, write_json
 
@@ -21,6 +28,7 @@ def add_arguments(parser):
     """Declare the options of ``python -m benchmarks pseudo-supervision``."""
     parser.add_argument("--data", nargs="+", choices=DATA, default=["usps"])
     parser.add_argument("--variants", nargs="+", help="by default all that fit the data")
+    parser.add_argument("--network", help="by default the estimator's own")
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
     parser.add_argument("--epochs", type=int, default=60)
     parser.add_argument("--every", type=int, default=20, help="epochs between two points")
@@ -31,10 +39,10 @@ def add_arguments(parser):
 def run(arguments):
     """Run the cells that are not stored with as many epochs; return 1 if one failed."""
     n_failed = 0
-    for name, seed, variant in cells(arguments):
-        path = result_path(arguments.results, name, variant, seed)
+    for cell in cells(arguments):
+        path = result_path(arguments.results, *cell)
         try:
-            measure(name, variant, seed, arguments.epochs, arguments.every, path)
+            measure(*cell, arguments.epochs, arguments.every, path)
         except Exception:
             # One broken variant must not cost the other cells of a long night.
             traceback.print_exc()
@@ -43,46 +51,54 @@ def run(arguments):
 
 
 def cells(arguments):
-    """Return the wanted (data set, seed, variant) that are not stored with as many epochs."""
+    """Return the wanted (data set, network, variant, seed) not stored with as many epochs."""
     wanted = []
     for name in arguments.data:
-        known = variants_of(name)
-        unknown = set(arguments.variants or ()) - set(known)
-        if unknown:
-            raise SystemExit(
-                f"{name} has no variant {', '.join(sorted(unknown))}; there are: {', '.join(known)}"
-            )
+        network = arguments.network or next(iter(networks_of(name)))
+        variants = arguments.variants or list(variants_of(name))
+        _check_known(name, [network], networks_of(name))
+        _check_known(name, variants, variants_of(name))
         for seed in arguments.seeds:
-            for variant in arguments.variants or known:
-                stored = read_json(result_path(arguments.results, name, variant, seed))
+            for variant in variants:
+                cell = name, network, variant, seed
+                stored = read_json(result_path(arguments.results, *cell))
                 is_done = (
                     stored is not None
                     and stored["finished"]
                     and stored["epochs"] >= arguments.epochs
                 )
                 if arguments.force or not is_done:
-                    wanted.append((name, seed, variant))
+                    wanted.append(cell)
     return wanted
 
 
-def result_path(results, data, variant, seed):
+def _check_known(data, names, known):
+    unknown = ", ".join(sorted(set(names) - set(known)))
+    if unknown:
+        raise SystemExit(f"{data} has no {unknown}; there are: {', '.join(known)}")
+
+
+def result_path(results, data, network, variant, seed):
     """Return where a cell is stored."""
-    folder = "".join(c for c in variant.replace(" ", "-") if c not in ",:")
-    return Path(results) / "pseudo_supervision" / data / folder / f"seed{seed}.json"
+    folders = (
+        "".join(c for c in name.replace(" ", "-") if c != ",") for name in (network, variant)
+    )
+    return Path(results, "pseudo_supervision", data, *folders, f"seed{seed}.json")
 
 
-def stored_cells(results, data, variant):
+def stored_cells(results, data, network, variant):
     """Return the stored cells of a variant, in the order of their seeds."""
-    folder = result_path(results, data, variant, 0).parent
+    folder = result_path(results, data, network, variant, 0).parent
     cells = [read_json(path) for path in folder.glob("seed*.json")]
     return sorted(cells, key=lambda cell: cell["seed"])
 
 
-def measure(data, variant, seed, epochs, every, path):
+def measure(data, network, variant, seed, epochs, every, path):
     """Train one variant, storing each point of its curve when it is there."""
     split = load_split(data)
     cell = {
         "data": data,
+        "network": network,
         "variant": variant,
         "seed": seed,
         "epochs": epochs,
@@ -99,9 +115,13 @@ def measure(data, variant, seed, epochs, every, path):
         point["training_seconds"] = sum(record["seconds"] for record in run.history)
         cell["curve"].append(plain(point))
         write_json(path, cell)
-        _say(f"{data} {variant} seed {seed} epoch {point['epoch']}: {_summary(point)}")
+        _say(f"{data} {network} {variant} seed {seed} epoch {point['epoch']}: {_summary(point)}")
 
-    parameters = {"max_epochs": epochs, **variants_of(data)[variant]}
+    parameters = {
+        "max_epochs": epochs,
+        **networks_of(data)[network],
+        **variants_of(data)[variant],
+    }
     started = time.perf_counter()
     model = ACOLGARClustering(
         split.n_clusters,

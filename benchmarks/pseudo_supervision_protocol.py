@@ -7,7 +7,7 @@ import numpy as np
 from skdeepclust.datasets import fetch_cifar10, fetch_fashion_mnist, fetch_mnist, fetch_usps
 
 from .data import load_data
-from .image_encoders import IMAGE_ENCODERS
+from .image_encoders import NETWORKS
 from .image_maps import IMAGE_MAPS
 
 SEEDS = (0, 1)
@@ -32,7 +32,6 @@ VARIANTS_OF_IMAGES = {
     "rotations": {"transforms": "rotations"},
     "flips": {"transforms": "flips"},
     **{name: {"transforms": maps} for name, maps in IMAGE_MAPS.items()},
-    **IMAGE_ENCODERS,
 }
 VARIANTS_OF_VECTORS = {
     **_SAME_FOR_ALL,
@@ -90,3 +89,8 @@ def load_split(name):
 def variants_of(name):
     """Return the variants that fit the data called `name`."""
     return VARIANTS_OF_VECTORS if name in _VECTORS else VARIANTS_OF_IMAGES
+
+
+def networks_of(name):
+    """Return the networks that fit the data called `name`."""
+    return {"default": {}} if name in _VECTORS else NETWORKS
