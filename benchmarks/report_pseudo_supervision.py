@@ -1,7 +1,9 @@
 """The tables of ACOL-GAR: variants at the end of their training, and curves over time."""
 
+from itertools import product
+
 from .pseudo_supervision import stored_cells
-from .pseudo_supervision_protocol import DATA, variants_of
+from .pseudo_supervision_protocol import DATA, networks_of, variants_of
 from .tables import machine_lines, number, spread, spread_of_known, table, value_range
 
 _RULES = ("linear", "quadratic")
@@ -18,8 +20,7 @@ def pseudo_supervision_section(results):
         "Vectors have no test set: there the rows trained on are the rows scored.",
     ]
     for data in DATA:
-        found = {name: _finished(results, data, name) for name in variants_of(data)}
-        found = {name: cells for name, cells in found.items() if cells}
+        found = _finished(results, data)
         if found:
             cells = [cell for group in found.values() for cell in group]
             lines += ["", f"{data}:", "", *_variants(found), *_read_outs(found), *_curves(found)]
@@ -27,21 +28,27 @@ def pseudo_supervision_section(results):
     return "\n".join(lines if len(lines) > 3 else [*lines[:2], "not run"])
 
 
-def _finished(results, data, variant):
-    return [cell for cell in stored_cells(results, data, variant) if cell["finished"]]
+def _finished(results, data):
+    """Return the finished cells of each pair of a network and a variant that has any."""
+    found = {}
+    for pair in product(networks_of(data), variants_of(data)):
+        cells = [cell for cell in stored_cells(results, data, *pair) if cell["finished"]]
+        if cells:
+            found[pair] = cells
+    return found
 
 
 def _variants(found):
-    header = ["variant", "ACC", "purity", "NMI", "ACC refitted"]
+    header = ["network", "variant", "ACC", "purity", "NMI", "ACC refitted"]
     header += ["transformations named", *(f"by a {rule} rule" for rule in _RULES)]
     header += ["affinity", "balance", "agreement", "slots used", "epochs", "training s", "seeds"]
     rows = []
-    for name, cells in found.items():
+    for pair, cells in found.items():
         last = [cell["curve"][-1] for cell in cells]
         unseen = [point["unseen"] for point in last]
         rows.append(
             [
-                name,
+                *pair,
                 *(spread([scores[key] for scores in unseen]) for key in ("acc", "purity", "nmi")),
                 spread([point["unseen, refitted"]["acc"] for point in last]),
                 spread([point["transformation_accuracy"] for point in last]),
@@ -60,21 +67,23 @@ def _variants(found):
 
 
 def _read_outs(found):
-    cells = found.get("default", [])
-    if not cells:
-        return []
-    rows = []
-    for name in cells[0]["read_outs"]:
-        unseen = [cell["read_outs"][name]["unseen"] for cell in cells]
-        rows.append([name, *(spread([s[key] for s in unseen]) for key in ("acc", "purity", "nmi"))])
-    header = ["read-out of the default", "ACC", "purity", "NMI"]
-    return ["", "Other ways to read clusters out of the same networks:", "", *table(header, rows)]
+    lines = []
+    for (network, _), cells in _defaults(found):
+        rows = []
+        for name in cells[0]["read_outs"]:
+            unseen = [cell["read_outs"][name]["unseen"] for cell in cells]
+            scores = (spread([s[key] for s in unseen]) for key in ("acc", "purity", "nmi"))
+            rows.append([name, *scores])
+        header = [f"read-out, {network} network", "ACC", "purity", "NMI"]
+        lines += ["", *table(header, rows)]
+    return ["", "Other ways to read clusters out of the same networks:", *lines] if lines else []
 
 
 def _curves(found):
     rows = [
         [
-            f"{name} {cell['seed']}",
+            network,
+            str(cell["seed"]),
             str(point["epoch"]),
             f"{point['training_seconds']:.0f}",
             number(point["unseen"]["acc"]),
@@ -83,10 +92,13 @@ def _curves(found):
             number(point["affinity"]),
             number(point["agreement"]),
         ]
-        for name, cells in found.items()
-        if name == "default"
+        for (network, _), cells in _defaults(found)
         for cell in cells
         for point in cell["curve"]
     ]
-    header = ["variant and seed", "epoch", "training s", "ACC", "NMI", "transformations named"]
+    header = ["network", "seed", "epoch", "training s", "ACC", "NMI", "transformations named"]
     return ["", *table([*header, "affinity", "agreement"], rows)] if rows else []
+
+
+def _defaults(found):
+    return [(pair, cells) for pair, cells in found.items() if pair[1] == "default"]

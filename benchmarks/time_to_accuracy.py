@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from .pseudo_supervision import stored_cells
-from .pseudo_supervision_protocol import variants_of
+from .pseudo_supervision_protocol import networks_of
 from .storage import RESULTS, cell_path, read_json
 
 DATA = "mnist"
@@ -30,11 +30,11 @@ def draw(results):
 
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
-    for variant in variants_of(DATA):
-        for cell in stored_cells(results, DATA, variant):
+    for network in networks_of(DATA):
+        for cell in stored_cells(results, DATA, network, "default"):
             seconds = [point["training_seconds"] for point in cell["curve"]]
             accuracies = [point["unseen"]["acc"] for point in cell["curve"]]
-            label = f"{variant}, seed {cell['seed']}, {cell['machine']['threads']} threads"
+            label = f"{network}, seed {cell['seed']}, {cell['machine']['threads']} threads"
             axes.plot(seconds, accuracies, marker=".", label=label)
     umap = read_json(cell_path(results, DATA, "umap+gmm", 0))
     if umap is not None:

@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 import torch
+from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import (
     LinearDiscriminantAnalysis,
     QuadraticDiscriminantAnalysis,
@@ -17,6 +18,8 @@ _MAX_ROWS = 5_000
 _MAX_VALUES = 4 * 2**20
 # Fewer rows for each map say nothing about means and covariances.
 _MIN_ROWS_PER_TRANSFORM = 10
+# Of wider rows the rules see the leading principal components.
+_MAX_COMPONENTS = 128
 _REGULARIZATION = 0.01
 # Above this share of the way from chance to certainty the transformations are betrayed by
 # covariances alone.
@@ -54,9 +57,15 @@ def pretext_scores(rows, transformations, seed):
     with torch.no_grad():
         mapped = transformations(rows[chosen], torch.from_numpy(labels)).double().numpy()
     train, test = slice(0, None, 2), slice(1, None, 2)
+    if mapped.shape[1] > _MAX_COMPONENTS:
+        n_components = min(_MAX_COMPONENTS, len(mapped[train]))
+        components = PCA(n_components, svd_solver="randomized", random_state=seed)
+        mapped = components.fit(mapped[train]).transform(mapped)
+    # The default solver of the quadratic rule refuses collinear columns and fewer rows than
+    # columns; this one takes both.
     rules = (
         LinearDiscriminantAnalysis(solver="lsqr", shrinkage=_REGULARIZATION),
-        QuadraticDiscriminantAnalysis(reg_param=_REGULARIZATION),
+        QuadraticDiscriminantAnalysis(solver="eigen", shrinkage=_REGULARIZATION),
     )
     linear, quadratic = (
         float(rule.fit(mapped[train], labels[train]).score(mapped[test], labels[test]))

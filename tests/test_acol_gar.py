@@ -192,6 +192,26 @@ def test_a_pretext_that_covariances_betray():
     assert whitened.pretext_linear_score_ < 0.4
 
 
+@pytest.mark.parametrize("shape", [(300, 400), (200, 30), (900, 12)])
+@pytest.mark.parametrize("scaling", ["standard", "whiten"])
+def test_probes_of_collinear_and_of_few_rows(shape, scaling):
+    X = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    X[:, 1], X[:, 2] = X[:, 0], 3.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PretextWarning)
+        model = ACOLGARClustering(3, **SMALL, scaling=scaling, max_epochs=1).fit(X)
+    # One of four, give or take four standard errors of 100 rows.
+    assert 0.07 < model.pretext_linear_score_ < 0.43
+    assert 0 <= model.pretext_quadratic_score_ <= 1
+
+
+def test_matrices_for_too_many_columns_are_refused():
+    X = np.zeros((8, 9_000), dtype=np.float32)
+    X[:, 0] = range(8)
+    with pytest.raises(ValueError, match="4 matrices of 9000 x 9000 .* scaling='whiten'"):
+        ACOLGARClustering(3, **SMALL, scaling="standard").fit(X)
+
+
 def test_a_pretext_that_tells_nothing():
     X = np.random.default_rng(0).normal(size=(800, 4)).astype(np.float32)
     with pytest.warns(PretextWarning, match="hardly more than chance"):

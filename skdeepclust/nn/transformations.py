@@ -29,6 +29,8 @@ _SIZES = {
     "permutation": None,
 }
 _DEFAULT_SIZE_OF_VECTORS = 4
+# More entries than this (a gigabyte) are not worth having: whitening makes the rows narrow.
+_MAX_MATRIX_ENTRIES = 2**28
 
 
 class PermutationTransformations(nn.Module):
@@ -242,7 +244,7 @@ def vector_transformations(family, n_transforms, n_features, generator, dtype):
     Raises
     ------
     ValueError
-        If the family has no such number of maps.
+        If the family has no such number of maps, or its matrices would fill a gigabyte.
     """
     if n_features == 1:
         return OrthogonalTransformations(torch.tensor([[[1.0]], [[-1.0]]], dtype=dtype))
@@ -251,6 +253,12 @@ def vector_transformations(family, n_transforms, n_features, generator, dtype):
         orders = [torch.arange(n_features)]
         orders += [torch.randperm(n_features, generator=generator) for _ in range(n_transforms - 1)]
         return PermutationTransformations(torch.stack(orders))
+    if n_transforms * n_features**2 > _MAX_MATRIX_ENTRIES:
+        raise ValueError(
+            f"transforms={family!r} needs {n_transforms} matrices of {n_features} x {n_features} "
+            "for X as it is scaled; use scaling='whiten', which keeps fewer columns, or "
+            "transforms='permutation'."
+        )
     if family == "signs":
         signs = _hadamard(n_transforms)[:, torch.arange(n_features) % n_transforms]
         matrices = torch.diag_embed(signs)
