@@ -6,7 +6,7 @@ from torch import nn
 from skdeepclust.nn.encoders import initialise_weights
 
 
-def _convolutional(maps, strides, dropouts, n_hidden, *, pools=False):
+def _convolutional(maps, strides, dropouts, n_hidden, *, pools=False, halves=False):
     """Return a builder of 3 x 3 convolutions with ReLU, then one wide layer.
 
     Parameters
@@ -19,10 +19,12 @@ def _convolutional(maps, strides, dropouts, n_hidden, *, pools=False):
         Width of the last layer.
     pools : bool
         Whether the convolutions with dropout are followed by pooling too.
+    halves : bool
+        Whether the sides of the images are halved first, by averaging.
     """
 
     def build(input_shape, embedding_dim):
-        layers, channels = [], input_shape[0]
+        layers, channels = [nn.AvgPool2d(2)] if halves else [], input_shape[0]
         for n_maps, stride, dropout in zip(maps, strides, dropouts, strict=True):
             layers += [nn.Conv2d(channels, n_maps, 3, stride, padding=1), nn.ReLU()]
             if dropout is not None:
@@ -47,6 +49,10 @@ NETWORKS = {
     "512 wide": _convolutional(*_PAPERS, _AT_POOLS, 512, pools=True),
     "no dropout": _convolutional(*_PAPERS, (None, 0.0, None, 0.0), 2048, pools=True),
     "half the maps": _convolutional((16, 16, 32, 32), (1, 1, 1, 1), _AT_POOLS, 2048, pools=True),
+    "halved input": _convolutional(*_PAPERS, _AT_POOLS, 2048, pools=True, halves=True),
+    "halved input, half the maps": _convolutional(
+        (16, 16, 32, 32), (1, 1, 1, 1), _AT_POOLS, 2048, pools=True, halves=True
+    ),
     "two strides": _convolutional((32, 64), (2, 2), (None, None), 1024),
     "two strides, dropout": _convolutional((32, 64), (2, 2), (None, 0.3), 1024),
     "two strides, three convolutions": _convolutional(

@@ -48,7 +48,9 @@ class ACOLGARClustering(DeepClusterer):
     Which transformations are used decides what is found: clusters are told apart by how
     recognisable a transformation of them is. Rotations and flips reveal digits. Upright
     photographs betray their orientation by other things than what they show. The families for
-    vectors are this package's own; they act on whitened rows, and may find nothing.
+    vectors are this package's own; they act on whitened rows. On the single cells and the text
+    embeddings they were tried on, none of them came up to K-means on the same rows, and
+    ``"signs"`` came nearest: compare with :class:`sklearn.cluster.KMeans` before relying on them.
 
     Parameters
     ----------
@@ -106,7 +108,9 @@ class ACOLGARClustering(DeepClusterer):
         sum of the duplicates alone, so they need not tell the clusters apart. Neither is
         calibrated.
     test_time_averaging : bool, default=False
-        Whether the representation of a row is the mean over all its transformations.
+        Whether the representation of a row is the mean over all its transformations. The network
+        has learnt to tell these apart, so the mean blurs it: measured, it made clusters of
+        digits worse.
     representation_norm : {"l2"} or None, default=None
         ``"l2"`` gives the representation unit length before it is clustered.
     init : str, clusterer or array, default="k-means++"
