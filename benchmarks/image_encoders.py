@@ -6,7 +6,7 @@ from torch import nn
 from skdeepclust.nn.encoders import initialise_weights
 
 
-def _convolutional(maps, strides, dropouts, n_hidden, *, pools=False, halves=False):
+def _convolutional(maps, strides, dropouts, n_hidden, *, pools=False, normalizes=False):
     """Return a builder of 3 x 3 convolutions with ReLU, then one wide layer.
 
     Parameters
@@ -19,14 +19,15 @@ def _convolutional(maps, strides, dropouts, n_hidden, *, pools=False, halves=Fal
         Width of the last layer.
     pools : bool
         Whether the convolutions with dropout are followed by pooling too.
-    halves : bool
-        Whether the sides of the images are halved first, by averaging.
+    normalizes : bool
+        Whether batch normalization comes before each ReLU.
     """
 
     def build(input_shape, embedding_dim):
-        layers, channels = [nn.AvgPool2d(2)] if halves else [], input_shape[0]
+        layers, channels = [], input_shape[0]
         for n_maps, stride, dropout in zip(maps, strides, dropouts, strict=True):
-            layers += [nn.Conv2d(channels, n_maps, 3, stride, padding=1), nn.ReLU()]
+            layers += [nn.Conv2d(channels, n_maps, 3, stride, padding=1)]
+            layers += [nn.BatchNorm2d(n_maps), nn.ReLU()] if normalizes else [nn.ReLU()]
             if dropout is not None:
                 layers += [nn.MaxPool2d(2)] if pools else []
                 layers += [nn.Dropout(dropout)]
@@ -49,15 +50,14 @@ NETWORKS = {
     "512 wide": _convolutional(*_PAPERS, _AT_POOLS, 512, pools=True),
     "no dropout": _convolutional(*_PAPERS, (None, 0.0, None, 0.0), 2048, pools=True),
     "half the maps": _convolutional((16, 16, 32, 32), (1, 1, 1, 1), _AT_POOLS, 2048, pools=True),
-    "halved input": _convolutional(*_PAPERS, _AT_POOLS, 2048, pools=True, halves=True),
-    "halved input, half the maps": _convolutional(
-        (16, 16, 32, 32), (1, 1, 1, 1), _AT_POOLS, 2048, pools=True, halves=True
-    ),
     "two strides": _convolutional((32, 64), (2, 2), (None, None), 1024),
     "two strides, dropout": _convolutional((32, 64), (2, 2), (None, 0.3), 1024),
     "two strides, three convolutions": _convolutional(
         (32, 64, 64), (2, 2, 1), (None, None, 0.3), 1024
     ),
     "three strides": _convolutional((32, 64, 64), (2, 2, 2), (None, None, 0.3), 1024),
+    "three strides, batch norm": _convolutional(
+        (32, 64, 64), (2, 2, 2), (None, None, 0.3), 1024, normalizes=True
+    ),
     "stride, then pool": _convolutional((32, 64), (2, 1), (None, 0.3), 1024, pools=True),
 }
