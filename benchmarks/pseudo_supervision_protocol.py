@@ -28,6 +28,7 @@ VARIANTS_OF_IMAGES = {
     "no Frobenius": {"frobenius_weight": 0.0},
     "Frobenius on activity": {"frobenius_on": "activity"},
     **{f"{k} duplicates": {"n_duplicates": k} for k in (2, 5, 10, 40)},
+    "cosine from 3e-3": {"lr": 3e-3, "lr_schedule": "cosine"},
     "half turn": {"transforms": "rotations", "n_transforms": 2},
     "rotations": {"transforms": "rotations"},
     "flips": {"transforms": "flips"},

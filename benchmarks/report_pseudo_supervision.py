@@ -1,6 +1,7 @@
 """The tables of ACOL-GAR: variants at the end of their training, and curves over time."""
 
 from itertools import product
+from statistics import mean
 
 from .pseudo_supervision import stored_cells
 from .pseudo_supervision_protocol import DATA, networks_of, variants_of
@@ -23,7 +24,8 @@ def pseudo_supervision_section(results):
         found = _finished(results, data)
         if found:
             cells = [cell for group in found.values() for cell in group]
-            lines += ["", f"{data}:", "", *_variants(found), *_read_outs(found), *_curves(found)]
+            lines += ["", f"{data}:", "", *_variants(found), *_contributions(found)]
+            lines += [*_read_outs(found), *_curves(found)]
             lines += machine_lines(cell["machine"] for cell in cells)
     return "\n".join(lines if len(lines) > 3 else [*lines[:2], "not run"])
 
@@ -64,6 +66,25 @@ def _variants(found):
             ]
         )
     return table(header, rows)
+
+
+def _contributions(found):
+    """Return, for each network, what duplicates and their regularization add to the NMI."""
+    lines = []
+    for network in dict.fromkeys(network for network, _ in found):
+        steps = ("classification only", "duplicates, not regularized", "default")
+        cells = [found.get((network, variant)) for variant in steps]
+        if all(cells):
+            alone, duplicated, full = (
+                mean(cell["curve"][-1]["unseen"]["nmi"] for cell in group) for group in cells
+            )
+            lines += [
+                "",
+                f"With the {network} network, naming the transformations gives NMI {alone:.3f} by "
+                f"itself; the duplicates of ACOL change it by {duplicated - alone:+.3f}, and the "
+                f"regularization (GAR) by {full - duplicated:+.3f} more, to {full:.3f}.",
+            ]
+    return lines
 
 
 def _read_outs(found):

@@ -93,6 +93,19 @@ def test_report_and_picture(stored):
     assert any(label.startswith("UMAP + GMM") for label in labels)
 
 
+def test_report_says_what_each_part_adds(tmp_path):
+    found = {}
+    parts = {"classification only": 0.5, "duplicates, not regularized": 0.625, "default": 0.75}
+    for variant, nmi in parts.items():
+        cells = [{"curve": [{"unseen": {"nmi": nmi + shift}}]} for shift in (-0.1, 0.1)]
+        found["paper", variant] = cells
+    (_, line) = report_pseudo_supervision._contributions(found)
+    assert "NMI 0.500 by itself" in line
+    assert "by +0.125, and the regularization (GAR) by +0.125 more, to 0.750" in line
+    del found["paper", "default"]
+    assert report_pseudo_supervision._contributions(found) == []
+
+
 def test_networks_and_maps_fit_the_estimator(made_up_images):
     X = pseudo_supervision.load_split("mnist").X
     settings = {"image_shape": (1, 12, 12), "n_duplicates": 2, "n_init": 1, "max_epochs": 1}
