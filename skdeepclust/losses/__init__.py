@@ -17,6 +17,7 @@ from .dual_competition import (
     simplex_projection,
     sparse_assignments,
     splitting_temperatures,
+    update_prototypes,
 )
 from .hard_kmeans import (
     hard_kmeans_batch_loss,
@@ -118,6 +119,7 @@ __all__ = [
     "target_objective",
     "update_center_statistics",
     "update_cluster_mass",
+    "update_prototypes",
     "update_running_centers",
     "weighted_centers",
 ]

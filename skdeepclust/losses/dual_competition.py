@@ -29,6 +29,7 @@ __all__ = [
     "simplex_projection",
     "sparse_assignments",
     "splitting_temperatures",
+    "update_prototypes",
 ]
 
 
@@ -278,3 +279,54 @@ def sparse_assignments(embedding: Tensor, prototypes: Tensor, temperature: float
     tensor([[0.5000, 0.5000, 0.0000]])
     """
     return simplex_projection(-squared_distances(embedding, prototypes) / temperature)
+
+
+def update_prototypes(
+    prototypes: Tensor,
+    counts: Tensor,
+    embedding: Tensor,
+    assignments: Tensor,
+    max_count: float = math.inf,
+) -> tuple[Tensor, Tensor]:
+    """One step of the Widrow-Hoff rule on a batch of a stream, with a falling rate.
+
+    ``c_k <- min(c_k + sum_i q_ik, max_count)``,
+    ``p_k <- p_k + (1 / c_k) sum_i q_ik (z_i - p_k)``
+
+    Without a limit the prototypes are running soft means. With one the rate never falls below
+    ``1 / max_count``, so that they follow a drift; a batch that weighs more than the limit counts
+    in full, which keeps every prototype in the convex hull of itself and the batch.
+
+    Parameters
+    ----------
+    prototypes : Tensor of shape (n_clusters, embedding_dim)
+        Prototypes so far.
+    counts : Tensor of shape (n_clusters,)
+        Weight of the samples each has seen.
+    embedding : Tensor of shape (n_samples, embedding_dim)
+        The embedded batch.
+    assignments : Tensor of shape (n_samples, n_clusters)
+        Its assignments; rows sum to one.
+    max_count : float, default=inf
+        Limit of the counts.
+
+    Returns
+    -------
+    prototypes : Tensor of shape (n_clusters, embedding_dim)
+    counts : Tensor of shape (n_clusters,)
+
+    Examples
+    --------
+    >>> import torch
+    >>> one_hot = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+    >>> prototypes, counts = torch.tensor([[0.0], [9.0]]), torch.tensor([2.0, 5.0])
+    >>> update_prototypes(prototypes, counts, torch.tensor([[2.0], [4.0]]), one_hot)
+    (tensor([[1.5000],
+            [9.0000]]), tensor([4., 5.]))
+    """
+    weights = assignments.sum(dim=0)
+    counts = torch.maximum((counts + weights).clamp(max=max_count), weights)
+    shifts = assignments.T @ embedding - weights.unsqueeze(1) * prototypes
+    # A prototype that has never had a sample has no count to divide by, and nothing to add.
+    rates = torch.where(counts > 0, 1 / counts, 0.0)
+    return prototypes + rates.unsqueeze(1) * shifts, counts

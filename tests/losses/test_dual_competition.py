@@ -21,6 +21,7 @@ from skdeepclust.losses import (
     sparse_assignments,
     splitting_temperatures,
     squared_distances,
+    update_prototypes,
 )
 from skdeepclust.nn.dual_competitive_layer import DualCompetitiveLayer
 
@@ -426,3 +427,130 @@ def test_prototypes_start_between_the_mean_and_anchors(generator):
     layer.place_at(torch.tensor([5, 1]))
     with torch.no_grad():
         torch.testing.assert_close(layer(anchors), (anchors[[5, 1]] + anchors.mean(dim=0)) / 2)
+
+
+# -- streams -------------------------------------------------------------------------------
+
+
+def test_update_of_the_example(dual, close):
+    counts = _double([3, 3])
+    found, counts = update_prototypes(
+        dual.prototypes, counts, dual.embedding[:2], dual.assignments[:2]
+    )
+    close(counts, [4.988460, 3.011540], atol=1e-6)
+    close(found, [[1.050005, 0.198260], [-0.992153, -0.245394]], atol=1e-6)
+
+
+def test_single_samples_give_running_means(generator):
+    rows = torch.randn(60, 3, generator=generator, dtype=torch.float64)
+    owners = torch.arange(60) % 2
+    one_hot = torch.eye(2, dtype=torch.float64)[owners]
+    prototypes, counts = torch.full((2, 3), 7.0, dtype=torch.float64), _double([0, 0])
+    for i in range(60):
+        prototypes, counts = update_prototypes(
+            prototypes, counts, rows[i : i + 1], one_hot[i : i + 1]
+        )
+    expected = torch.stack([rows[owners == k].mean(dim=0) for k in (0, 1)])
+    torch.testing.assert_close(prototypes, expected)
+    assert counts.tolist() == [30, 30]
+
+
+@pytest.mark.parametrize("max_count", [4.0, math.inf])
+def test_updates_stay_in_the_hull(generator, random_stochastic, max_count):
+    prototypes, counts = torch.zeros(3, 1, dtype=torch.float64), torch.zeros(3).double()
+    for _ in range(30):
+        rows = torch.rand(20, 1, generator=generator, dtype=torch.float64)
+        prototypes, counts = update_prototypes(
+            prototypes, counts, rows, random_stochastic(20, 3), max_count
+        )
+        assert prototypes.min() >= 0
+        assert prototypes.max() <= 1
+
+
+def test_a_limited_count_follows_a_drift(generator):
+    one = torch.ones(8, 1, dtype=torch.float64)
+    free = limited = torch.zeros(1, 1, dtype=torch.float64)
+    count = limited_count = _double([0])
+    for center in (0.0, 5.0):
+        for _ in range(50):
+            rows = center + torch.randn(8, 1, generator=generator, dtype=torch.float64)
+            free, count = update_prototypes(free, count, rows, one)
+            limited, limited_count = update_prototypes(limited, limited_count, rows, one, 40.0)
+    assert abs(float(free) - 2.5) < 0.5
+    assert abs(float(limited) - 5) < 0.6
+
+
+def test_copies_of_a_prototype_leave_it(dual):
+    rows = dual.prototypes[:1].repeat(5, 1)
+    one_hot = _double([[1, 0]]).repeat(5, 1)
+    found, _ = update_prototypes(dual.prototypes, _double([2, 2]), rows, one_hot)
+    torch.testing.assert_close(found, dual.prototypes)
+
+
+# -- the energy of independent assignments -------------------------------------------------
+
+_SMOOTHING = 1e-3
+
+
+def _smoothed(q):
+    return ((q + _SMOOTHING) * (q + _SMOOTHING).log()).sum(dim=-1)
+
+
+def _energy(embedding, prototypes, q, *, balance, entropy_weight, separation, width, ridge):
+    energy = quantization_parts(embedding, prototypes, q).quantization.mean()
+    energy = energy + balance * _smoothed(q.mean(dim=0)) + entropy_weight * _smoothed(q).mean()
+    energy = energy + separation * prototype_overlap(prototypes, width)
+    return energy + ridge / 2 * prototypes.square().sum()
+
+
+def test_a_step_of_the_assignments_of_the_example(dual, close):
+    q = torch.full((4, 2), 0.5, dtype=torch.float64)
+    distances = squared_distances(dual.embedding, dual.prototypes)
+    close((q * distances).sum(dim=1).mean(), 3.8125, atol=1e-12)
+    q = simplex_projection(q - 0.1 * distances)
+    close(q, [[0.875, 0.125], [0.725, 0.275], [0.35, 0.65], [0.15, 0.85]], atol=1e-12)
+    close((q * distances).sum(dim=1).mean(), 2.13125, atol=1e-12)
+    ridge = 1e-3
+    prototypes = 2 * q.T @ dual.embedding / 4 / (2 * q.mean(dim=0) + ridge).unsqueeze(1)
+    close(prototypes, [[0.868221, 0.273549], [-0.959516, -0.302313]], atol=1e-6)
+    weights = {"balance": 0, "entropy_weight": 0, "separation": 0, "width": 1.0, "ridge": ridge}
+    close(_energy(dual.embedding, prototypes, q, **weights), 2.083314762, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("balance", "entropy_weight", "separation"), [(0, 0, 0), (0.1, 0.5, 0), (0.3, 0.1, 0.2)]
+)
+def test_projected_descent_lowers_the_energy_at_every_step(
+    generator, random_stochastic, balance, entropy_weight, separation
+):
+    embedding = torch.randn(30, 2, generator=generator, dtype=torch.float64)
+    n_clusters, width, ridge = 3, 2.0, 1e-2
+    prototypes = torch.randn(n_clusters, 2, generator=generator, dtype=torch.float64)
+    q = random_stochastic(30, n_clusters)
+    weights = {
+        "balance": balance,
+        "entropy_weight": entropy_weight,
+        "separation": separation,
+        "width": width,
+        "ridge": ridge,
+    }
+    step = 1 / (2 + ridge + 4 * separation / ((n_clusters - 1) * width))
+    step_of_q = _SMOOTHING / max(balance + entropy_weight, 1e-2)
+
+    def gradients():
+        inputs = prototypes.clone().requires_grad_(), q.clone().requires_grad_()
+        energy = _energy(embedding, *inputs, **weights)
+        return float(energy.detach()), *torch.autograd.grad(energy, inputs)
+
+    energy, of_prototypes, _ = gradients()
+    for _ in range(400):
+        prototypes = prototypes - step * of_prototypes
+        _, _, of_q = gradients()
+        q = simplex_projection(q - step_of_q * len(q) * of_q)
+        before, (energy, of_prototypes, _) = energy, gradients()
+        assert energy <= before + 1e-12 * max(1, abs(before))
+    # The bound on the step is needed: a far larger one climbs.
+    prototypes = prototypes - 20 * step * (of_prototypes + 1e-3)
+    for _ in range(5):
+        prototypes = prototypes - 20 * step * gradients()[1]
+    assert gradients()[0] > energy + 1
