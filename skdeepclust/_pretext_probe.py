@@ -44,12 +44,14 @@ def pretext_scores(rows, transformations, seed):
     Returns
     -------
     linear, quadratic : float or None
-        Accuracies; None for too few rows.
+        Accuracies; None for too few rows, and for rows that are all equal.
     """
     n_transforms = transformations.n_transforms
     random = np.random.default_rng(seed)
     n_rows = min(_MAX_ROWS, len(rows))
     if n_rows < 2 * _MIN_ROWS_PER_TRANSFORM * n_transforms:
+        return None, None
+    if bool((rows == rows[0]).all()):
         return None, None
     chosen = torch.from_numpy(random.permutation(len(rows))[:n_rows])
     # In turn, so that each half has all maps equally often.
