@@ -1,6 +1,5 @@
 """Scores of a network of ACOL-GAR: by K-means as the method says, and by other read-outs."""
 
-import copy
 from dataclasses import replace
 
 import numpy as np
@@ -61,12 +60,12 @@ def read_outs(model, split):
             for f in (F, new_F)
         )
         scaled = [network.scaling(_as_rows(x, split.image_shape)) for x in (X, new_X)]
-    averaged = averaging_copy(model)
+    averaged = [averaged_representation(model, x) for x in (X, new_X)]
     pairs = {
         "representation": (F, new_F),
         "unit length": (_unit(F), _unit(new_F)),
         "softmax inputs of the identity": (Z, new_Z),
-        "averaged over the transformations": (averaged.transform(X), averaged.transform(new_X)),
+        "averaged over the transformations": averaged,
         "input": (_flat(X), _flat(new_X)),
         "input as it is scaled": tuple(s.flatten(1).numpy() for s in scaled),
     }
@@ -84,12 +83,16 @@ def rows_to_fit(n_rows):
     return np.sort(np.random.default_rng(0).choice(n_rows, MAX_FITTED_ROWS, replace=False))
 
 
-def averaging_copy(model):
-    """Return the estimator with its representation averaged over the transformations."""
-    other = copy.deepcopy(model)
-    network = other.net_.module_
-    network.description = replace(network.description, averages=True)
-    return other
+def averaged_representation(model, X):
+    """Return the representation averaged over the transformations."""
+    network = model.net_.module_
+    plain = network.description
+    # Not on a copy: transformations may be functions without a name, which no copy can carry.
+    network.description = replace(plain, averages=True)
+    try:
+        return model.transform(X)
+    finally:
+        network.description = plain
 
 
 def merged_slots(Z, F, new_Z, n_clusters):
@@ -120,11 +123,12 @@ def simple_rules(model, split):
     mapped, labels = _mapped(family, _as_rows(split.X[kept], split.image_shape))
     new_mapped, new_labels = _mapped(family, _as_rows(split.new_X, split.image_shape))
     rules = {
-        "linear": LinearDiscriminantAnalysis(),
-        "quadratic": QuadraticDiscriminantAnalysis(reg_param=0.01),
+        "linear": LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.01),
+        # The solver by singular values refuses covariances that are not of full rank.
+        "quadratic": QuadraticDiscriminantAnalysis(solver="eigen", shrinkage=0.01),
     }
     return {
-        name: make_pipeline(PCA(_N_COMPONENTS, random_state=0), rule)
+        name: make_pipeline(PCA(min(_N_COMPONENTS, *mapped.shape), random_state=0), rule)
         .fit(mapped, labels)
         .score(new_mapped, new_labels)
         for name, rule in rules.items()
