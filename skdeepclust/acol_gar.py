@@ -160,8 +160,8 @@ class ACOLGARClustering(DeepClusterer):
         Duplicates of the identity that are the strongest one of some training row.
     pretext_linear_score_, pretext_quadratic_score_ : float or None
         Accuracy of naming the transformations of vectors by their means, and covariances,
-        alone; None for images and for few rows. Where the second one is high the network need
-        not look at clusters.
+        alone; None for images, for few rows and for rows that are all equal. Where the second
+        one is high the network need not look at clusters.
     n_iter_ : int
         Epochs of the training.
     stop_reason_ : str

@@ -45,6 +45,14 @@ class ClusteringNet(NeuralNet):
         kwargs = {"criterion": nn.Identity, "train_split": None, "verbose": 0, **kwargs}
         super().__init__(module, callbacks=callbacks, device=device, **kwargs)
 
+    def __deepcopy__(self, memo):
+        # skorch would pickle the module to copy it, which fails for one that holds a function
+        # of the user's.
+        other = type(self).__new__(type(self))
+        memo[id(self)] = other
+        other.__dict__ = {name: copy.deepcopy(value, memo) for name, value in vars(self).items()}
+        return other
+
     @property
     def _default_callbacks(self):
         # Epoch sums, times and progress are this net's own; skorch's would need batch records.
@@ -80,7 +88,7 @@ class ClusteringNet(NeuralNet):
             self.__dict__.pop("run_", None)
 
     def _train_phase(self, phase, run, first_epoch):
-        parameters = [p for p in self.module_.parameters() if p.requires_grad]
+        parameters = phase.trained_parameters(self.module_)
         self._drop_optimizer()
         # A schedule or a stopper reads the epochs of its own training from there.
         self.initialize_history()

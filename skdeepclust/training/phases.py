@@ -39,6 +39,10 @@ class Phase:
     def begin(self, run):
         """Prepare targets, centres and the like; not called when a run resumes midway."""
 
+    def trained_parameters(self, network):
+        """Return the parameters that this phase trains."""
+        return [p for p in network.parameters() if p.requires_grad]
+
     def optimizer(self, parameters):
         """Return the optimiser of this phase over `parameters`."""
         return torch.optim.Adam(parameters, lr=self.lr, fused=True)

@@ -1,5 +1,6 @@
 """Fitted state is set last: what fails or is interrupted leaves a usable estimator."""
 
+import copy
 import re
 import signal
 import warnings
@@ -19,6 +20,7 @@ from .estimators import (
     CLUSTERERS,
     PRETRAINED,
     TRAINED,
+    TRAINED_CLUSTERERS,
     VECTOR_CLUSTERERS,
     VECTORS,
     AtEpoch,
@@ -26,6 +28,7 @@ from .estimators import (
     assert_same_arrays,
     each,
     read_outs,
+    users_module,
     weights,
 )
 
@@ -323,3 +326,21 @@ def test_early_stopping_is_no_interruption(case):
         assert "callback" in estimator.stop_reason_
     if case.is_clusterer:
         assert_labels_agree(estimator, case.X)
+
+
+@each([case for case in TRAINED_CLUSTERERS if case.setup == "module"])
+def test_deep_copies_carry_what_cannot_be_pickled(case):
+    # A user's module often holds a function without a name, which pickle refuses.
+    module = users_module()
+    module.register_forward_hook(lambda module, inputs, output: output)
+    model = case.new(encoder=module).fit(case.X)
+    before, start = read_outs(model, case.X), weights(model)
+    copied = copy.deepcopy(model)
+    assert_same_arrays(read_outs(copied, case.X), before)
+    for _ in range(2):
+        copied.partial_fit(case.X)
+    # The optimiser of the copy has moved the weights of the copy, and those alone.
+    assert_same_arrays(weights(model), start)
+    assert any((weights(copied)[name] != value).any() for name, value in start.items())
+    again = copy.deepcopy(copied).partial_fit(case.X)
+    assert_same_arrays(read_outs(copied.partial_fit(case.X), case.X), read_outs(again, case.X))
