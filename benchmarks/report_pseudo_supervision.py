@@ -3,6 +3,7 @@
 from itertools import product
 from statistics import mean
 
+from . import time_to_accuracy
 from .pseudo_supervision import stored_cells
 from .pseudo_supervision_protocol import DATA, networks_of, variants_of
 from .tables import machine_lines, number, spread, spread_of_known, table, value_range
@@ -18,7 +19,9 @@ def pseudo_supervision_section(results):
         "Trained on the train rows. ACC matches clusters to classes one to one, purity gives each "
         "its most frequent class. The unseen rows are given to the centres of K-means on the "
         "train rows (at most 8,192 of them); refitted is K-means on the unseen rows themselves. "
-        "Vectors have no test set: there the rows trained on are the rows scored.",
+        "Vectors have no test set: there the rows trained on are the rows scored. The variants of "
+        "a network are compared after as many epochs as each of them has; longer trainings are on "
+        "the curves.",
     ]
     for data in DATA:
         found = _finished(results, data)
@@ -26,6 +29,8 @@ def pseudo_supervision_section(results):
             cells = [cell for group in found.values() for cell in group]
             lines += ["", f"{data}:", "", *_variants(found), *_contributions(found)]
             lines += [*_read_outs(found), *_curves(found)]
+            if data == time_to_accuracy.DATA:
+                lines += ["", f"![Accuracy over time]({time_to_accuracy.PICTURE.name})"]
             lines += machine_lines(cell["machine"] for cell in cells)
     return "\n".join(lines if len(lines) > 3 else [*lines[:2], "not run"])
 
@@ -40,13 +45,33 @@ def _finished(results, data):
     return found
 
 
+def _compared_points(found):
+    """Return the last points that fit an equal comparison, one for each cell of each pair.
+
+    Those are the last ones up to the epoch that every trained cell of the network has reached:
+    a default that trained longer than its ablations would win by its epochs.
+    """
+    shared = {}
+    for (network, variant), cells in found.items():
+        if variant != "untrained":
+            last = min(cell["curve"][-1]["epoch"] for cell in cells)
+            shared[network] = min(last, shared.get(network, last))
+    return {
+        (network, variant): [
+            [point for point in cell["curve"] if point["epoch"] <= shared.get(network, 1)][-1]
+            for cell in cells
+        ]
+        for (network, variant), cells in found.items()
+    }
+
+
 def _variants(found):
     header = ["network", "variant", "ACC", "purity", "NMI", "ACC refitted"]
     header += ["transformations named", *(f"by a {rule} rule" for rule in _RULES)]
     header += ["affinity", "balance", "agreement", "slots used", "epochs", "training s", "seeds"]
     rows = []
-    for pair, cells in found.items():
-        last = [cell["curve"][-1] for cell in cells]
+    for pair, last in _compared_points(found).items():
+        cells = found[pair]
         unseen = [point["unseen"] for point in last]
         rows.append(
             [
@@ -60,7 +85,7 @@ def _variants(found):
                     for key in ("affinity", "balance", "agreement")
                 ),
                 value_range([cell["n_active_slots"] for cell in cells]),
-                value_range([cell["epochs"] for cell in cells]),
+                value_range([point["epoch"] for point in last]),
                 spread([point["training_seconds"] for point in last], digits=0),
                 " ".join(str(cell["seed"]) for cell in cells),
             ]
@@ -71,12 +96,13 @@ def _variants(found):
 def _contributions(found):
     """Return, for each network, what duplicates and their regularization add to the NMI."""
     lines = []
+    compared = _compared_points(found)
     for network in dict.fromkeys(network for network, _ in found):
         steps = ("classification only", "duplicates, not regularized", "default")
-        cells = [found.get((network, variant)) for variant in steps]
-        if all(cells):
+        points = [compared.get((network, variant)) for variant in steps]
+        if all(points):
             alone, duplicated, full = (
-                mean(cell["curve"][-1]["unseen"]["nmi"] for cell in group) for group in cells
+                mean(point["unseen"]["nmi"] for point in group) for group in points
             )
             lines += [
                 "",

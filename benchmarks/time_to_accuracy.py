@@ -34,11 +34,11 @@ def draw(results):
         for cell in stored_cells(results, DATA, network, "default"):
             seconds = [point["training_seconds"] for point in cell["curve"]]
             accuracies = [point["unseen"]["acc"] for point in cell["curve"]]
-            label = f"{network}, seed {cell['seed']}, {cell['machine']['threads']} threads"
+            label = f"{network}, seed {cell['seed']}, threads: {cell['machine']['threads']}"
             axes.plot(seconds, accuracies, marker=".", label=label)
     umap = read_json(cell_path(results, DATA, "umap+gmm", 0))
     if umap is not None:
-        label = f"UMAP + GMM, all 70,000 rows, {umap['machine']['threads']} threads"
+        label = f"UMAP + GMM, all 70,000 rows, threads: {umap['machine']['threads']}"
         axes.plot(umap["seconds"], umap["acc"], "k*", markersize=12, label=label)
     axes.axhline(_GOAL_ACC, color="0.7", linestyle=":")
     axes.axvline(_GOAL_SECONDS, color="0.7", linestyle=":", label="goal: 0.97 within 10 minutes")

@@ -97,8 +97,11 @@ def test_report_says_what_each_part_adds(tmp_path):
     found = {}
     parts = {"classification only": 0.5, "duplicates, not regularized": 0.625, "default": 0.75}
     for variant, nmi in parts.items():
-        cells = [{"curve": [{"unseen": {"nmi": nmi + shift}}]} for shift in (-0.1, 0.1)]
-        found["paper", variant] = cells
+        found["paper", variant] = [
+            {"curve": [{"epoch": 60, "unseen": {"nmi": nmi + shift}}]} for shift in (-0.1, 0.1)
+        ]
+    # A longer training is compared where the others end.
+    found["paper", "default"][0]["curve"] += [{"epoch": 200, "unseen": {"nmi": 0.9}}]
     (_, line) = report_pseudo_supervision._contributions(found)
     assert "NMI 0.500 by itself" in line
     assert "by +0.125, and the regularization (GAR) by +0.125 more, to 0.750" in line
