@@ -8,6 +8,7 @@ __version__ = "0.1.0.dev0"
 _PUBLIC = {
     "ACOLGARClustering": "skdeepclust.acol_gar",
     "DCN": "skdeepclust.dcn",
+    "DDCL": "skdeepclust.ddcl",
     "DEPICT": "skdeepclust.depict",
     "MIADMClustering": "skdeepclust.mi_adm",
     "SRKMeans": "skdeepclust.sr_kmeans",
@@ -18,6 +19,7 @@ _SUBMODULES = ("datasets", "exceptions", "metrics", "pretraining")
 
 __all__ = [
     "DCN",
+    "DDCL",
     "DEPICT",
     "ACOLGARClustering",
     "MIADMClustering",

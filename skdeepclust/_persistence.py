@@ -31,6 +31,7 @@ from .training.streaming import RowBuffer
 _ESTIMATORS = {
     "ACOLGARClustering": "skdeepclust.acol_gar",
     "DCN": "skdeepclust.dcn",
+    "DDCL": "skdeepclust.ddcl",
     "DEPICT": "skdeepclust.depict",
     "DenoisingAutoencoder": "skdeepclust.pretraining.autoencoder",
     "MIADMClustering": "skdeepclust.mi_adm",

@@ -4,6 +4,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 __all__ = [
     "ClusterCollapseWarning",
+    "EncoderCollapseWarning",
     "FileFormatError",
     "FitInterruptedWarning",
     "PretextWarning",
@@ -36,6 +37,10 @@ class ClusterCollapseWarning(ConvergenceWarning):
     >>> issubclass(ClusterCollapseWarning, ConvergenceWarning)
     True
     """
+
+
+class EncoderCollapseWarning(ConvergenceWarning):
+    """An encoder that is trained with its prototypes shrinks the embedding, or outruns them."""
 
 
 class FitInterruptedWarning(UserWarning):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
+from .dual_competitive_layer import DualCompetitiveLayer, FreePrototypeLayer
 from .encoders import StagedEncoder, conv_autoencoder, initialise_weights, mlp_autoencoder
 from .head import LinearHead
 from .scaling import InputScaling
@@ -69,6 +70,9 @@ class EmbeddingNetwork(nn.Module):
     head : LinearHead or None
         Embedding to the logits of the clusters, for a method that has a classifier;
         see :func:`add_head`.
+    competition : DualCompetitiveLayer, FreePrototypeLayer or None
+        Embedding of the anchors to prototypes, for a method that learns them so;
+        see :func:`add_competition`.
     description : NetworkDescription or None
         What it was built from, when :func:`build_network` did it.
 
@@ -88,6 +92,7 @@ class EmbeddingNetwork(nn.Module):
         self.decoder = decoder
         self.dropout = tuple(dropout)
         self.head = None
+        self.competition = None
         self.description = None
 
     def forward(self, rows):
@@ -174,6 +179,10 @@ def rebuild_network(description, weights, *, own_encoder=None):
     network = build_network(description, scaling, own_encoder=own_encoder)
     if "head.scaled_weight" in weights:
         add_head(network, *weights["head.scaled_weight"].shape)
+    if "competition.weights" in weights:
+        add_competition(network, DualCompetitiveLayer(*weights["competition.weights"].shape))
+    if "competition.prototypes" in weights:
+        add_competition(network, FreePrototypeLayer(*weights["competition.prototypes"].shape))
     return with_weights(network, weights)
 
 
@@ -200,6 +209,24 @@ def add_head(network, n_clusters, embedding_dim):
     """
     like = network.scaling.shift
     network.head = LinearHead(n_clusters, embedding_dim, like.dtype).to(like.device)
+
+
+def add_competition(network, layer):
+    """Give `network` the layer that makes its prototypes, in double precision where there is.
+
+    Differences of close prototypes and of nearly sure assignments lose too many digits in
+    single precision, and the layer is small.
+
+    Parameters
+    ----------
+    network : EmbeddingNetwork
+        Changed in place.
+    layer : DualCompetitiveLayer or FreePrototypeLayer
+        The layer.
+    """
+    device = network.scaling.shift.device
+    dtype = torch.float32 if device.type == "mps" else torch.float64
+    network.competition = layer.to(device=device, dtype=dtype)
 
 
 def check_size(description, weights, n_built_values=None):

@@ -66,11 +66,16 @@ class FirstPartitionPhase(Phase):
 
 def embedding_sample_size(run):
     """Return how many rows of embedding may be held for the first partition."""
-    probe = run.rows.empty(1).zero_().to(run.device)
-    run.network.eval()
-    with torch.inference_mode():
-        width = run.network(probe).shape[1]
+    width = embedding_width(run.network, run.rows)
     return min(_MAX_PARTITION_ROWS, max(1, _MAX_PARTITION_VALUES // width))
+
+
+def embedding_width(network, rows):
+    """Return the size of the embedding that `network` gives of `rows`."""
+    probe = rows.empty(1).zero_().to(network.scaling.shift.device)
+    network.eval()
+    with torch.inference_mode():
+        return network(probe).shape[1]
 
 
 def embed_sample(run, index):

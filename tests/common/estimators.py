@@ -13,7 +13,7 @@ from sklearn.datasets import make_blobs
 from skorch.callbacks import Callback
 from torch import nn
 
-from skdeepclust import DCN, DEPICT, ACOLGARClustering, MIADMClustering, SRKMeans
+from skdeepclust import DCN, DDCL, DEPICT, ACOLGARClustering, MIADMClustering, SRKMeans
 from skdeepclust.pretraining import DenoisingAutoencoder
 
 N_FEATURES = 6
@@ -24,6 +24,9 @@ N_CLUSTERS = 3
 _PRETRAINER = DenoisingAutoencoder(max_epochs=2)
 _CLUSTERER = {"n_clusters": N_CLUSTERS, "max_epochs": 3, "pretrain": _PRETRAINER}
 
+_JOINT = {"encoder": "mlp", "train_encoder": True, "anchors": 40, "batch_size": 50}
+_JOINT["max_epochs"] = 20
+
 # One line an estimator: the class, and what makes it cheap.
 ESTIMATORS = [
     (DenoisingAutoencoder, {"max_epochs": 3}),
@@ -31,6 +34,8 @@ ESTIMATORS = [
     (DCN, _CLUSTERER),
     (MIADMClustering, {**_CLUSTERER, "warm_up_epochs": 2}),
     (DEPICT, {**_CLUSTERER, "warm_up_epochs": 2}),
+    (DDCL, {**_CLUSTERER, "encoder": "mlp", "max_epochs": 60}),
+    (DDCL, {**_CLUSTERER, **_JOINT}),
     (
         ACOLGARClustering,
         {
@@ -103,6 +108,8 @@ class Case:
         self.setup = setup
         self.is_clusterer = "n_clusters" in cheap
         self.trains = setup != "identity"
+        # Dual competition moves only prototypes on a stream, whatever a fit trains.
+        self.trains_on_streams = self.trains and estimator_class is not DDCL
         self.pretrains = takes_pretraining(estimator_class)
         self.settings = {
             **cheap,
@@ -115,7 +122,8 @@ class Case:
         self.X.flags.writeable = False
 
     def __str__(self):
-        return f"{self.estimator_class.__name__}-{self.setup}"
+        joint = " (trained encoder)" if self.settings.get("train_encoder") else ""
+        return f"{self.estimator_class.__name__}{joint}-{self.setup}"
 
     def new(self, **changes):
         """Return an unfitted estimator; the user's objects in it are its own."""
@@ -159,7 +167,7 @@ CASES = [
     Case(cls, cheap, setup)
     for cls, cheap in ESTIMATORS
     for setup in SETUPS
-    if setup != "identity" or takes_pretraining(cls)
+    if setup != "identity" or (takes_pretraining(cls) and "train_encoder" not in cheap)
 ]
 CLUSTERERS = [case for case in CASES if case.is_clusterer]
 TRAINED = [case for case in CASES if case.trains]

@@ -18,7 +18,7 @@ def _cheap_estimators():
         # Four clusters, because the checks of sparse input want four columns of predict_proba.
         four = {"n_clusters": 4} if "n_clusters" in cheap else {}
         estimators.append(cls(**{**cheap, **small, **four}))
-        if takes_pretraining(cls):
+        if takes_pretraining(cls) and "train_encoder" not in cheap:
             estimators.append(cls(**{**cheap, **identity, **four}))
     return estimators
 

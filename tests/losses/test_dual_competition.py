@@ -424,7 +424,7 @@ def test_the_layer_moves_with_its_anchors(generator):
 def test_prototypes_start_between_the_mean_and_anchors(generator):
     anchors = torch.randn(8, 3, generator=generator)
     layer = DualCompetitiveLayer(8, 2)
-    layer.place_at(torch.tensor([5, 1]))
+    layer.place_at(torch.tensor([5, 1]), anchors)
     with torch.no_grad():
         torch.testing.assert_close(layer(anchors), (anchors[[5, 1]] + anchors.mean(dim=0)) / 2)
 
