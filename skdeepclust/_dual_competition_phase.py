@@ -18,8 +18,13 @@ from .training.phases import Phase
 from .training.seeds import torch_generator
 
 # Diagnostics that are added up over the batches of an epoch.
-_SUMMED = ("quantization_error", "reconstruction_error", "prototype_spread", "concentration")
-_SUMMED += ("assignment_variance",)
+_SUMMED = (
+    "quantization_error",
+    "reconstruction_error",
+    "prototype_spread",
+    "concentration",
+    "assignment_variance",
+)
 # A learnt embedding of up to so many values is kept over the steps (128 MB in float32).
 _MAX_KEPT_VALUES = 32 * 2**20
 # Up to so many columns the covariance of all rows is formed; above, that of the anchors serves.

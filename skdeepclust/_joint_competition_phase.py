@@ -81,7 +81,7 @@ class JointCompetitionPhase(DualCompetitionPhase):
 
     def _embed(self, run, batch):
         """Return the scaled batch and anchors from one pass, and the reconstruction loss."""
-        network, n_anchors = run.network, len(run.tensors["anchors"])
+        n_anchors = len(run.tensors["anchors"])
         sees_all = len(batch.rows) == len(run.rows) == n_anchors
         rows = batch.rows
         if not sees_all:

@@ -32,13 +32,6 @@ def _fit(X, n_clusters=4, **params):
     return DDCL(n_clusters, **{"random_state": 0, **params}).fit(X)
 
 
-def _same_clusters(found, expected, tolerance=1e-6):
-    np.testing.assert_array_equal(found.labels_, expected.labels_)
-    assert found.temperature_ > 0
-    assert np.isfinite(found.cluster_centers_).all()
-    return np.testing.assert_allclose, tolerance
-
-
 # -- the objective -------------------------------------------------------------------------
 
 
@@ -58,7 +51,8 @@ def test_the_error_is_the_sum_of_its_parts_in_every_epoch(blobs, loss, layer, en
 
 def test_clear_clusters_are_found_from_any_start(blobs):
     X, y = blobs
-    for init in ("normal", "samples", "k-means++", PCA(2).fit_transform(X)[:4] @ np.ones((2, 5))):
+    one_of_each = np.stack([X[y == label][0] for label in range(4)])
+    for init in ("normal", "samples", "k-means++", one_of_each):
         model = _fit(X, init=init)
         assert adjusted_rand_score(y, model.labels_) == 1.0
     assert adjusted_rand_score(y, _fit(X, layer="free").labels_) == 1.0
@@ -104,7 +98,9 @@ def test_the_weights_count(blobs):
 
 @pytest.mark.parametrize(("entropy_weight", "multiple"), [("temperature", 2), (0.0, 4)])
 @pytest.mark.parametrize("layer", ["dual", "free"])
-def test_prototypes_come_apart_below_the_critical_temperature(blobs, entropy_weight, multiple, layer):
+def test_prototypes_come_apart_below_the_critical_temperature(
+    blobs, entropy_weight, multiple, layer
+):
     X = blobs[0]
     largest = np.linalg.eigvalsh(np.cov(X.T, bias=True))[-1]
 
@@ -199,11 +195,16 @@ def test_few_anchors_cost_little(digits):
 
 
 def test_restarts_keep_the_lowest_objective(digits):
-    X = digits[0]
-    single = _fit(X, n_clusters=10, init="samples", max_epochs=40)
-    several = _fit(X, n_clusters=10, init="samples", max_epochs=40, n_init=4)
-    assert several.objective_ < single.objective_
-    assert len(several.history_) == 160
+    params = {"n_clusters": 10, "init": "samples", "max_epochs": 40}
+    gains = []
+    for seed in range(4):
+        single = _fit(digits[0], random_state=seed, **params)
+        several = _fit(digits[0], random_state=seed, n_init=4, **params)
+        assert len(several.history_) == 160
+        gains.append(single.objective_ - several.objective_)
+    # The first restart is the single fit; at times it is the best one.
+    assert min(gains) >= 0
+    assert max(gains) > 0
 
 
 def test_a_warm_start_keeps_ids_and_prototypes(digits):

@@ -314,9 +314,7 @@ def test_an_interrupted_fit_can_go_on(case):
 def test_early_stopping_is_no_interruption(case):
     """skorch's EarlyStopping raises KeyboardInterrupt to stop, which is not Ctrl-C."""
     # No epoch improves the loss by a billion; by a factor would do only for positive losses.
-    stopper = EarlyStopping(
-        monitor="train_loss", patience=2, threshold=1e9, threshold_mode="abs"
-    )
+    stopper = EarlyStopping(monitor="train_loss", patience=2, threshold=1e9, threshold_mode="abs")
     changes = case.all_epochs if case.is_clusterer else {}
     estimator = case.new(max_epochs=6, callbacks=[stopper], **changes)
     with warnings.catch_warnings():
