@@ -8,6 +8,7 @@ COMMANDS = {
     "accuracy": "cluster quality in cells of (method, data set, seed)",
     "imbalance": "what a prior of the cluster proportions does",
     "pseudo-supervision": "training curves and ablations of ACOL-GAR",
+    "ddcl": "DDCL beside K-means, on streams, and the experiments of its paper",
     "time-to-accuracy": "picture of the accuracy of ACOL-GAR over time",
     "speed": "ratios to bare loops and to other packages",
     "memory": "peak memory of fit",
