@@ -5,9 +5,8 @@ import math
 import torch
 
 from .losses import (
-    quantization_parts,
-    soft_assignments,
-    sparse_assignments,
+    simplex_projection,
+    squared_distances,
     update_prototypes,
 )
 from .training.inference import ChunkedForward, in_float64
@@ -23,22 +22,24 @@ def update_stream(estimator, rows, state):
     """
     network = estimator.net_.module_
     forward = ChunkedForward(network, estimator._chunk_rows, estimator._current_device())
-    z = in_float64(forward(rows))
+    embedding = forward(rows)
+    z = in_float64(embedding)
     prototypes = torch.from_numpy(estimator.cluster_centers_)
     temperature, proportions = estimator.temperature_, state["proportions"]
+    distances = squared_distances(z, prototypes)
     if estimator.assignment == "sparse":
-        q = sparse_assignments(z, prototypes, temperature)
+        q = simplex_projection(-distances / temperature)
     else:
         # A cluster that has had much is farther away for new rows.
-        weight = estimator.balance_weight * estimator.scale_**2 / temperature
-        log_prior = -weight * (proportions + _TINY).log()
-        q = soft_assignments(z, prototypes, temperature, log_prior)
-    error = float(quantization_parts(z, prototypes, q).quantization.mean())
+        weight = estimator.balance_weight * estimator.scale_**2
+        q = torch.softmax(-(distances + weight * (proportions + _TINY).log()) / temperature, dim=1)
+    error = float((q * distances).sum()) / len(z)
     max_count = math.inf if estimator.max_count is None else float(estimator.max_count)
     prototypes, counts = update_prototypes(prototypes, state["counts"], z, q, max_count)
     n_seen = state["n_seen"] + len(z)
     share = len(z) / n_seen
-    proportions = (1 - share) * proportions + share * q.mean(dim=0)
+    of_batch = q.mean(dim=0)
+    proportions = (1 - share) * proportions + share * of_batch
     changed = {
         **state,
         "step": state["step"] + 1,
@@ -46,4 +47,8 @@ def update_stream(estimator, rows, state):
         "proportions": proportions,
         "n_seen": n_seen,
     }
-    return {"cluster_centers_": prototypes.numpy(), "_stream_state": changed}, error, q.mean(dim=0)
+    attributes = {"cluster_centers_": prototypes.numpy(), "_stream_state": changed}
+    # The encoder has not moved, so its embedding serves for the labels as well.
+    labelling = estimator._labelling({**vars(estimator), **attributes})
+    attributes["labels_"] = forward.read_out(embedding, labelling).numpy()
+    return attributes, error, of_batch

@@ -1,6 +1,8 @@
 """What all estimators with a network share: reading X, building, fitting state, transform."""
 
 import copy
+import functools
+import operator
 from numbers import Integral, Real
 
 import numpy as np
@@ -30,6 +32,12 @@ _LARGE_HIDDEN_DIMS = (500, 500, 2000)
 
 # The attributes that describe the rows of X; a waiting stream has them too.
 DESCRIPTION = ("n_features_in_", "feature_names_in_", "_row_shape", "_dtype")
+
+
+@functools.cache
+def _parameter_names(cls):
+    return cls._get_param_names()
+
 
 POSITIVE_INTEGER = Interval(Integral, 1, None, closed="left")
 
@@ -202,6 +210,26 @@ class NetworkEstimator(
         # The later passes of this fit need not look again.
         rows.may_be_nonfinite = False
         return statistics
+
+    def _check_finite(self, rows):
+        """Check all rows for nan and infinity before any of them changes the state."""
+        if rows.may_be_nonfinite:
+            for start in range(0, len(rows), rows.scan_step()):
+                block = rows.read(start, min(start + rows.scan_step(), len(rows)))
+                check_finite(block, str(rows.dtype).removeprefix("torch."), type(self).__name__)
+            rows.may_be_nonfinite = False
+
+    def _validate_changed_params(self):
+        """Validate the parameters unless they are the ones of the last call.
+
+        On small batches of a stream the check would cost as much as the step.
+        """
+        values = [getattr(self, name) for name in _parameter_names(type(self))]
+        checked = self.__dict__.get("_checked_values", [])
+        same = len(checked) == len(values) and all(map(operator.is_, checked, values))
+        if not same:
+            self._validate_params()
+            self._checked_values = values
 
     def _forward(self, X, then=None):
         """Return ``then(embedding)`` of the rows of `X`, through the one inference door."""

@@ -135,16 +135,18 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
         self : object
             The estimator.
         """
-        self._validate_params()
         if not self.__sklearn_is_fitted__():
+            self._validate_params()
             self._buffer_or_start(X)
             return self
+        self._validate_changed_params()
         rows = self._open_fitted_rows(X)
-        self._scan(rows)
+        self._check_finite(rows)
         with weights_kept_on_failure(self.net_):
             changed = self._stream_step(rows, self._stream_state)
             attributes = {**vars(self), **changed}
-            changed["labels_"] = self._labels(rows, attributes)
+            if "labels_" not in changed:
+                changed["labels_"] = self._labels(rows, attributes)
             changed["history_"] = bounded([*self.history_, changed.pop("record")])
             self.__dict__.update(changed)
         return self

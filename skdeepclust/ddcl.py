@@ -11,7 +11,12 @@ from ._dual_competition_stream import update_stream
 from ._joint_competition_phase import JointCompetitionPhase
 from ._network_estimator import POSITIVE_INTEGER
 from .base import COMMON_CONSTRAINTS, DeepClusterer
-from .losses import quantization_parts, soft_assignments, splitting_temperatures
+from .losses import (
+    quantization_parts,
+    soft_assignments,
+    splitting_temperatures,
+    squared_distances,
+)
 from .nn.dual_competitive_layer import DualCompetitiveLayer, FreePrototypeLayer
 from .nn.network import add_competition
 from .training.first_partition import NAMED_INITS, FirstPartitionPhase, embedding_width
@@ -458,6 +463,16 @@ class DDCL(DeepClusterer):
             return soft_assignments(z, centers.to(z.device), temperature)
 
         return assign
+
+    def _labelling(self, attributes):
+        centers = torch.from_numpy(attributes["cluster_centers_"])
+
+        def nearest(z):
+            z = in_float64(z)
+            return squared_distances(z, centers.to(z.device)).argmin(dim=1)
+
+        # The nearest prototype is the most probable one at any temperature.
+        return nearest
 
     def _reorder(self, run, order):
         run.tensors["centers"] = run.tensors["centers"][order]

@@ -71,12 +71,22 @@ class ChunkedForward:
 
         `then` is given blocks of embedding of one constant shape; it works row by row.
         """
-        result = None
-        for start, stop, block in self._read_outs(rows, then, estimator_name):
-            if result is None:
-                result = torch.empty((len(rows), *block.shape[1:]), dtype=block.dtype)
-            result[start:stop] = block
-        return result
+        if then is None:
+            return _joined(len(rows), self.chunks(rows, estimator_name=estimator_name))
+        pieces = self._embedded(rows, estimator_name)
+        return _joined(len(rows), self._read_outs(len(rows), pieces, then))
+
+    def read_out(self, embedding, then):
+        """Return ``then(embedding)`` with the bits that a call with the rows would give.
+
+        `embedding` is what a call without `then` has returned.
+        """
+        n_rows, size = len(embedding), self.chunk_rows
+        pieces = (
+            (start, min(start + size, n_rows), embedding[start : start + size].to(self.device))
+            for start in range(0, n_rows, size)
+        )
+        return _joined(n_rows, self._read_outs(n_rows, pieces, then))
 
     def chunks(self, rows, *, estimator_name="estimator"):
         """Yield ``start, stop, network(rows[start:stop])`` on the CPU, padding dropped."""
@@ -103,17 +113,14 @@ class ChunkedForward:
                 yield block_start + start, block_start + start + n_valid, z[:n_valid]
 
     @torch.inference_mode()
-    def _read_outs(self, rows, then, estimator_name):
-        """Yield ``start, stop, then(network(rows[start:stop]))`` on the CPU."""
-        if then is None:
-            yield from self.chunks(rows, estimator_name=estimator_name)
-            return
+    def _read_outs(self, n_rows, pieces, then):
+        """Yield ``start, stop, then(embedding[start:stop])`` on the CPU."""
         block, first = None, 0
-        for start, stop, z in self._embedded(rows, estimator_name):
+        for start, stop, z in pieces:
             if block is None:
                 block = z.new_empty((self._rows_of_a_block(z.shape[1]), *z.shape[1:]))
             block[start - first : stop - first] = z
-            if stop - first == len(block) or stop == len(rows):
+            if stop - first == len(block) or stop == n_rows:
                 block[stop - first :] = 0
                 with AlignedProducts():
                     value = then(block)
@@ -123,3 +130,13 @@ class ChunkedForward:
     def _rows_of_a_block(self, width):
         """Return how many rows of embedding are read out at once: whole chunks."""
         return self.chunk_rows * max(1, _BLOCK_VALUES // (self.chunk_rows * width))
+
+
+def _joined(n_rows, pieces):
+    """Return one tensor of ``start, stop, values`` pieces."""
+    result = None
+    for start, stop, values in pieces:
+        if result is None:
+            result = torch.empty((n_rows, *values.shape[1:]), dtype=values.dtype)
+        result[start:stop] = values
+    return result
