@@ -4,9 +4,12 @@ from pathlib import Path
 
 from . import protocol
 from .data import LOADERS
+from .ddcl import part_path
+from .ddcl_stream_picture import PICTURE, draw
 from .memory import INITS
 from .memory import METHODS as MEMORY_METHODS
 from .methods import METHODS
+from .report_ddcl import ddcl_section
 from .report_pseudo_supervision import pseudo_supervision_section
 from .speed import CLASSIFIERS, measurement_names
 from .storage import RESULTS, cell_path, read_json
@@ -28,10 +31,14 @@ def run(arguments):
         "do not edit.",
         *(accuracy_section(arguments.results, data) for data in LOADERS),
         pseudo_supervision_section(arguments.results),
+        ddcl_section(arguments.results),
         imbalance_section(read_json(arguments.results / "imbalance.json") or {}),
         speed_section(read_json(arguments.results / "speed.json") or {}),
         memory_section(read_json(arguments.results / "memory.json") or {}),
     ]
+    streams = part_path(arguments.results, "stream")
+    if streams.is_file():
+        draw(streams).savefig(arguments.output.parent / PICTURE.name, dpi=120)
     arguments.output.write_text("\n\n".join(sections) + "\n")
     return 0
 

@@ -15,7 +15,7 @@ _PUBLIC = {
     "load": "skdeepclust._persistence",
     "show_versions": "skdeepclust._versions",
 }
-_SUBMODULES = ("datasets", "exceptions", "metrics", "pretraining")
+_SUBMODULES = ("datasets", "exceptions", "metrics", "plotting", "pretraining")
 
 __all__ = [
     "DCN",
