@@ -4,6 +4,7 @@ from statistics import mean, median
 
 from .ddcl import PARTS, part_path
 from .ddcl_stream_picture import PICTURE
+from .report_ddcl_claims import claims_table
 from .storage import read_json
 from .tables import machine_lines, number, spread, spread_of_known, table, value_range
 
@@ -65,10 +66,17 @@ _NOTES = {
 
 def ddcl_section(results):
     """Return the tables of all parts."""
-    lines = ["## DDCL"]
+    parts = {part: read_json(part_path(results, part)) or {} for part in PARTS}
+    lines = [
+        "## DDCL",
+        "",
+        "What the paper claims, on these data; the tables below have all figures.",
+        "",
+        *claims_table(parts),
+    ]
     machines = []
     for part, title in PARTS.items():
-        found = read_json(part_path(results, part)) or {}
+        found = parts[part]
         lines += ["", f"### {title[0].upper()}{title[1:]}", ""]
         if not found:
             lines.append("not run")
