@@ -15,7 +15,8 @@ _FIGURES = {
     "stream": {
         "final_acc": "ACC of all rows at the end",
         "quantization_error": "quantisation error",
-        "rows_per_second": "rows a second",
+        "rows_per_second": "rows a second after the start",
+        "start_seconds": "seconds of the start",
     },
     "size": {
         "peak_over_start_mb": "MB beside the rows",
@@ -36,7 +37,6 @@ _FIGURES = {
         "first_separation": "first separation",
         "last_separation": "last separation",
         "share_rising": "share of rising steps",
-        "stays_in_range": "share inside the data",
     },
 }
 _NOTES = {
