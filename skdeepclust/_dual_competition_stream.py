@@ -5,6 +5,7 @@ import math
 import torch
 
 from .losses import (
+    assignments_of_distances,
     simplex_projection,
     squared_distances,
     update_prototypes,
@@ -31,8 +32,9 @@ def update_stream(estimator, rows, state):
         q = simplex_projection(-distances / temperature)
     else:
         # A cluster that has had much is farther away for new rows.
-        weight = estimator.balance_weight * estimator.scale_**2
-        q = torch.softmax(-(distances + weight * (proportions + _TINY).log()) / temperature, dim=1)
+        weight = estimator.balance_weight * estimator.scale_**2 / temperature
+        log_prior = -weight * (proportions + _TINY).log()
+        q = assignments_of_distances(distances, temperature, log_prior)
     error = float((q * distances).sum()) / len(z)
     max_count = math.inf if estimator.max_count is None else float(estimator.max_count)
     prototypes, counts = update_prototypes(prototypes, state["counts"], z, q, max_count)

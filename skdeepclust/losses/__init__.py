@@ -45,6 +45,7 @@ from .reconstruction import (
     summed_reconstruction_loss,
 )
 from .soft_kmeans import (
+    assignments_of_distances,
     log_soft_assignments,
     soft_assignments,
     soft_kmeans_batch_loss,
@@ -79,6 +80,7 @@ __all__ = [
     "activity_coactivity",
     "activity_terms",
     "assignment_imbalance",
+    "assignments_of_distances",
     "closed_form_targets",
     "conditional_entropy",
     "critical_temperature",

@@ -61,10 +61,9 @@ def squared_distances(embedding: Tensor, centers: Tensor) -> Tensor:
 
 
 def _assignment_logits(
-    embedding: Tensor, centers: Tensor, temperature: float, log_prior: Tensor | None
+    distances: Tensor, temperature: float, log_prior: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """Logits ``(min_j D_ij - D_ik) / T + log d_k`` and the row minima of ``D``."""
-    distances = squared_distances(embedding, centers)
     # With the minimum taken out, the nearest center keeps the logit 0 at any temperature: the
     # division can overflow for the other centers only, where minus infinity is the right limit.
     smallest = distances.amin(dim=1, keepdim=True)
@@ -118,7 +117,34 @@ def soft_assignments(
     tensor([[0.8808, 0.1192],
             [0.5000, 0.5000]])
     """
-    logits, _ = _assignment_logits(embedding, centers, temperature, log_prior)
+    return assignments_of_distances(squared_distances(embedding, centers), temperature, log_prior)
+
+
+def assignments_of_distances(
+    distances: Tensor, temperature: float, log_prior: Tensor | None = None
+) -> Tensor:
+    """Soft assignments for squared distances that are known already; see `soft_assignments`.
+
+    Parameters
+    ----------
+    distances : Tensor of shape (n_samples, n_clusters)
+        Squared distances of samples and centers.
+    temperature : float
+        Temperature ``T > 0``.
+    log_prior : Tensor of shape (n_clusters,), default=None
+        Logarithms of the cluster proportions; None stands for equal ones.
+
+    Returns
+    -------
+    Tensor of shape (n_samples, n_clusters)
+        Assignments; each row sums to one.
+
+    Examples
+    --------
+    >>> assignments_of_distances(torch.tensor([[0.0, 0.0]]), temperature=1.0)
+    tensor([[0.5000, 0.5000]])
+    """
+    logits, _ = _assignment_logits(distances, temperature, log_prior)
     return torch.softmax(logits, dim=1)
 
 
@@ -155,7 +181,7 @@ def log_soft_assignments(
     >>> log_soft_assignments(embedding, torch.tensor([[0.0], [30.0]]), temperature=1.0)
     tensor([[   0., -900.]])
     """
-    logits, _ = _assignment_logits(embedding, centers, temperature, log_prior)
+    logits, _ = _assignment_logits(squared_distances(embedding, centers), temperature, log_prior)
     return torch.log_softmax(logits, dim=1)
 
 
@@ -278,7 +304,9 @@ def soft_kmeans_free_energy(
     >>> soft_kmeans_free_energy(torch.tensor([[0.0]]), torch.tensor([[1.0], [-1.0]]), 1.0)
     tensor(0.3069)
     """
-    logits, smallest = _assignment_logits(embedding, centers, temperature, log_prior)
+    logits, smallest = _assignment_logits(
+        squared_distances(embedding, centers), temperature, log_prior
+    )
     return (smallest.squeeze(1) - temperature * torch.logsumexp(logits, dim=1)).sum()
 
 
