@@ -64,12 +64,10 @@ class DeepClassifier(DeepClusterer):
         return log_class_prior(self.class_prior, self.n_clusters)
 
     def _phase_settings(self, n_rows):
-        pretrainer = self._pretrainer()
-        pretrainer = getattr(pretrainer, "estimator", pretrainer) or self._default_pretrainer()
         return {
             "temperature": self.temperature,
             "reconstruction_weight": self.reconstruction_weight,
-            "hidden_weight": pretrainer.hidden_weight,
+            "hidden_weight": self._hidden_weight(),
             "l2_regularization": self.l2_regularization,
             "batch_size": self._resolved_batch_size(n_rows),
             "lr": self.lr,

@@ -33,12 +33,6 @@ _LARGE_HIDDEN_DIMS = (500, 500, 2000)
 # The attributes that describe the rows of X; a waiting stream has them too.
 DESCRIPTION = ("n_features_in_", "feature_names_in_", "_row_shape", "_dtype")
 
-
-@functools.cache
-def _parameter_names(cls):
-    return cls._get_param_names()
-
-
 POSITIVE_INTEGER = Interval(Integral, 1, None, closed="left")
 
 NETWORK_CONSTRAINTS = {
@@ -200,24 +194,26 @@ class NetworkEstimator(
     def _scan(self, rows):
         """Check all rows for nan and infinity and return the statistics of the columns."""
         statistics = ColumnStatistics(rows.n_features)
+        for block in self._finite_blocks(rows):
+            statistics.update(block.reshape(len(block), -1))
+        return statistics
+
+    def _check_finite(self, rows):
+        """Check all rows for nan and infinity before any of them changes the state."""
+        for _ in self._finite_blocks(rows):
+            pass
+
+    def _finite_blocks(self, rows):
+        """Yield all rows in blocks in which there is no nan or infinity."""
         step = rows.scan_step()
         for start in range(0, len(rows), step):
             block = rows.read(start, min(start + step, len(rows)))
             if rows.may_be_nonfinite:
                 dtype_name = str(rows.dtype).removeprefix("torch.")
                 check_finite(block, dtype_name, type(self).__name__)
-            statistics.update(block.reshape(len(block), -1))
-        # The later passes of this fit need not look again.
+            yield block
+        # Later passes need not look again.
         rows.may_be_nonfinite = False
-        return statistics
-
-    def _check_finite(self, rows):
-        """Check all rows for nan and infinity before any of them changes the state."""
-        if rows.may_be_nonfinite:
-            for start in range(0, len(rows), rows.scan_step()):
-                block = rows.read(start, min(start + rows.scan_step(), len(rows)))
-                check_finite(block, str(rows.dtype).removeprefix("torch."), type(self).__name__)
-            rows.may_be_nonfinite = False
 
     def _validate_changed_params(self):
         """Validate the parameters unless they are the ones of the last call.
@@ -395,3 +391,8 @@ def is_fitted_name(name):
 def is_frozen(estimator):
     """Whether `estimator` is wrapped in scikit-learn's FrozenEstimator."""
     return isinstance(estimator, FrozenEstimator)
+
+
+@functools.cache
+def _parameter_names(cls):
+    return cls._get_param_names()

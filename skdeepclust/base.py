@@ -253,6 +253,12 @@ class DeepClusterer(ClusterMixin, NetworkEstimator):
     def _default_pretrainer(self):
         return self._with_own_architecture(DenoisingAutoencoder())
 
+    def _hidden_weight(self):
+        """Return the weight of hidden layers in the reconstruction, that of the pretraining."""
+        pretrainer = self._pretrainer()
+        pretrainer = getattr(pretrainer, "estimator", pretrainer) or self._default_pretrainer()
+        return pretrainer.hidden_weight
+
     def _with_own_architecture(self, pretrainer):
         """Give `pretrainer` the network of this estimator; its training stays its own."""
         shared = ("encoder", "hidden_dims", "embedding_dim", "image_shape", "scaling")

@@ -388,13 +388,11 @@ class DDCL(DeepClusterer):
         }
         if not self.train_encoder:
             return DualCompetitionPhase(**settings)
-        pretrainer = self._pretrainer()
-        pretrainer = getattr(pretrainer, "estimator", pretrainer) or self._default_pretrainer()
         return JointCompetitionPhase(
             normalize_embedding=self.normalize_embedding,
             encoder_lr=self.encoder_lr,
             reconstruction_weight=self.reconstruction_weight,
-            hidden_weight=pretrainer.hidden_weight,
+            hidden_weight=self._hidden_weight(),
             **settings,
         )
 

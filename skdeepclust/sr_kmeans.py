@@ -255,14 +255,12 @@ class SRKMeans(DeepClusterer):
         return log_class_prior(self.class_prior, self.n_clusters)
 
     def _cluster_phase(self, n_rows, kind=SoftKMeansPhase):
-        pretrainer = self._pretrainer()
-        pretrainer = getattr(pretrainer, "estimator", pretrainer) or self._default_pretrainer()
         return kind(
             n_clusters=self.n_clusters,
             entropy_regularization=self.entropy_regularization,
             annealing=self.annealing,
             clustering_weight=self.clustering_weight,
-            hidden_weight=pretrainer.hidden_weight,
+            hidden_weight=self._hidden_weight(),
             log_prior=self._log_prior(),
             prior_is_ordered=names_clusters(self.init),
             centered=self.centered,
