@@ -11,6 +11,7 @@ from torch import nn
 
 from skdeepclust import DDCL
 from skdeepclust.exceptions import EncoderCollapseWarning
+from skdeepclust.training.seeds import isolated_torch_randomness
 
 from .accuracy import label_scores
 from .ddcl_accuracy import rows_and_classes
@@ -90,8 +91,7 @@ _EPOCHS, _RELABEL_EPOCHS, _BATCH_SIZE, _LR = 100, 5, 256, 1e-3
 
 
 def _new_encoder(n_features, seed):
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with isolated_torch_randomness(seed):
         return nn.Sequential(nn.Linear(n_features, 64), nn.ReLU(), nn.Linear(64, 16))
 
 

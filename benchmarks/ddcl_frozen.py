@@ -8,6 +8,7 @@ from torch import nn
 from skdeepclust import DDCL
 from skdeepclust.datasets import fetch_cifar10, fetch_mnist
 from skdeepclust.losses import quantization_parts, soft_assignments
+from skdeepclust.training.seeds import isolated_torch_randomness
 
 from .ddcl_low_dimensional import scores_of
 
@@ -46,8 +47,7 @@ def _embedding(data, encoder, autoencoders):
     rows, shape = found.data, found.image_shape
     if encoder == "autoencoder":
         return autoencoders.get(rows, _AUTOENCODER)[0].transform(rows), found.target
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+    with isolated_torch_randomness(0):
         network = nn.Sequential(
             nn.Conv2d(shape[0], 32, 3, stride=2, padding=1),
             nn.ReLU(),

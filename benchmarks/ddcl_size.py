@@ -2,18 +2,16 @@
 
 import json
 import os
-import subprocess
 import sys
 import time
 
 import numpy as np
 
 from .ddcl_cells import quantization_error
-from .memory import anonymous_mb
+from .memory import anonymous_mb, watch
 
 N_ROWS, N_FEATURES, N_CLUSTERS = 1_000_000, 64, 100
 METHODS = ("DDCL", "MiniBatchKMeans")
-_SAMPLING_SECONDS = 0.005
 
 
 def measure(cells, seeds, autoencoders):
@@ -25,15 +23,7 @@ def measure(cells, seeds, autoencoders):
 
 def _watched(method, seed):
     command = [sys.executable, "-m", "benchmarks.ddcl_size", method, str(seed)]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
-    peak = 0.0
-    while child.poll() is None:
-        peak = max(peak, anonymous_mb(child.pid) or 0.0)
-        time.sleep(_SAMPLING_SECONDS)
-    output = child.stdout.read()
-    if child.returncode:
-        raise RuntimeError(f"{method} ended with status {child.returncode}")
-    found = json.loads(output)
+    peak, _, found = watch(command, os.environ)
     # The rows lie in memory before the fit starts.
     return {**found, "peak_over_start_mb": peak - found["start_mb"]}
 

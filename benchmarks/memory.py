@@ -69,17 +69,7 @@ def measure(case):
     """
     command = [sys.executable, "-m", "benchmarks.memory", json.dumps(case)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-    peak, n_samples = 0.0, 0
-    while child.poll() is None:
-        now = anonymous_mb(child.pid)
-        if now is not None:
-            peak, n_samples = max(peak, now), n_samples + 1
-        time.sleep(_SAMPLING_SECONDS)
-    output = child.stdout.read()
-    if child.returncode:
-        raise RuntimeError(f"the case {case} ended with status {child.returncode}")
-    reported = json.loads(output)
+    peak, n_samples, reported = watch(command, environment)
     return {
         "peak_mb": peak,
         "peak_over_start_mb": peak - reported["start_mb"],
@@ -89,6 +79,21 @@ def measure(case):
         "hidden_dims": _HIDDEN_DIMS,
         "machine": describe_machine(),
     }
+
+
+def watch(command, environment):
+    """Run a process that prints JSON; return its peak of RssAnon in MB, samples and content."""
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    peak, n_samples = 0.0, 0
+    while child.poll() is None:
+        now = anonymous_mb(child.pid)
+        if now is not None:
+            peak, n_samples = max(peak, now), n_samples + 1
+        time.sleep(_SAMPLING_SECONDS)
+    output = child.stdout.read()
+    if child.returncode:
+        raise RuntimeError(f"{command} ended with status {child.returncode}")
+    return peak, n_samples, json.loads(output)
 
 
 def anonymous_mb(pid="self"):
